@@ -1,0 +1,20 @@
+//! Readahead of NFS mounts from nfs.conf.
+//!
+//! Data flows one way; each step gives a plain value that can be printed.
+//!
+//! `nfsrahead`, run by udev for one device:
+//! arguments ([`helper`]) → device number ([`kernel::bdi`]) → configuration ([`conf`]) → is it NFS, which version
+//! ([`kernel::nfsfs`]) → where is it mounted, only if the configuration asks ([`helper`], with [`kernel::statmount`] or
+//! [`kernel::mountinfo`]) → value and reason ([`readahead`]) → write and read back ([`apply`]).
+//!
+//! `nfstune config`, run by an admin: configuration ([`conf`]) → the present mounts ([`kernel::mountinfo`]) → findings
+//! ([`conf::check`]) → text or JSON.
+//!
+//! The walls: [`readahead`] is pure, `kernel` and `conf` never write, only `apply` writes below /sys and /proc/sys, and the
+//! root directory is an argument everywhere ([`root::Root`]).
+
+pub mod conf;
+pub mod error;
+pub mod kernel;
+pub mod report;
+pub mod root;

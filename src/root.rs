@@ -1,0 +1,93 @@
+//! Where "/" is.
+//!
+//! Every program takes `--root DIR`, and every function that reads or writes takes a [`Root`], so that a test, a support
+//! case or an image build works on a copy and the same code runs on the real system. Paths of the kernel and of the
+//! configuration are spelled here and nowhere else.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The directory that stands for "/".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root(PathBuf);
+
+impl Default for Root {
+    fn default() -> Self {
+        Root(PathBuf::from("/"))
+    }
+}
+
+impl Root {
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Root(dir.into())
+    }
+
+    /// The real system? Only there do system calls about mounts (listmount(2), poll on mountinfo) speak of the same
+    /// things as the files.
+    pub fn is_live(&self) -> bool {
+        self.0.as_os_str() == "/"
+    }
+
+    /// An absolute path as the configuration or the kernel spells it, below this root. Takes `..` as it comes: a root is
+    /// a view for tests and images, not a jail.
+    pub fn join(&self, absolute: &Path) -> PathBuf {
+        if self.is_live() {
+            return absolute.to_path_buf();
+        }
+        self.0.join(absolute.strip_prefix("/").unwrap_or(absolute))
+    }
+
+    fn at(&self, absolute: &str) -> PathBuf {
+        self.join(Path::new(absolute))
+    }
+
+    /// One NFS superblock a line (kernel: fs/nfs/client.c `nfs_volume_list_show`).
+    pub fn nfsfs_volumes(&self) -> PathBuf {
+        self.at("/proc/fs/nfsfs/volumes")
+    }
+
+    /// The mount table of this process (kernel: fs/proc_namespace.c `show_mountinfo`).
+    pub fn mountinfo(&self) -> PathBuf {
+        self.at("/proc/self/mountinfo")
+    }
+
+    /// MemTotal and MemAvailable (kernel: fs/proc/meminfo.c).
+    pub fn meminfo(&self) -> PathBuf {
+        self.at("/proc/meminfo")
+    }
+
+    /// Who made this machine; cloud vendors name themselves here (kernel: drivers/firmware/dmi-id.c).
+    pub fn dmi_sys_vendor(&self) -> PathBuf {
+        self.at("/sys/class/dmi/id/sys_vendor")
+    }
+
+    /// The folder of one backing device, `name` as in "0:51" (kernel: mm/backing-dev.c `bdi_register_va`).
+    pub fn bdi(&self, name: &str) -> PathBuf {
+        self.at("/sys/class/bdi").join(name)
+    }
+
+    /// Where the file system table is, see fstab(5).
+    pub fn fstab(&self) -> PathBuf {
+        self.at(FSTAB)
+    }
+
+    /// Held by a running nfstuned.
+    pub fn nfstuned_lock(&self) -> PathBuf {
+        self.at("/run/nfstuned/lock")
+    }
+
+    /// How `path` reads to an admin: without the root.
+    pub fn shown<'a>(&self, path: &'a Path) -> std::borrow::Cow<'a, Path> {
+        match path.strip_prefix(&self.0) {
+            Ok(inside) if !self.is_live() => Path::new("/").join(inside).into(),
+            _ => path.into(),
+        }
+    }
+}
+
+/// The main configuration file of all NFS programs, nfs.conf(5).
+pub const NFS_CONF: &str = "/etc/nfs.conf";
+/// Its twin for vendors, read first (nfs-utils ≥ 2.7).
+pub const USR_NFS_CONF: &str = "/usr/etc/nfs.conf";
+/// fstab(5).
+pub const FSTAB: &str = "/etc/fstab";
