@@ -42,9 +42,18 @@ impl Conf {
         tag: &[u8],
         env: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
     ) -> Resolved<'_> {
-        let Some(from) = self.find(section, arg, tag) else {
-            return Resolved::Unset;
-        };
+        match self.find(section, arg, tag) {
+            Some(from) => self.resolve(from, env),
+            None => Resolved::Unset,
+        }
+    }
+
+    /// [`Conf::get`] where the assignment in force is known already.
+    pub fn resolve<'a>(
+        &'a self,
+        from: &'a Assignment,
+        env: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
+    ) -> Resolved<'a> {
         let mut assignment = from;
         for _ in 0..=MAX_HOPS {
             let [b'$', name @ ..] = assignment.value.as_slice() else {
@@ -55,7 +64,7 @@ impl Conf {
                 let value = Cow::Owned(value);
                 return Resolved::Value { value, from };
             }
-            match self.find(b"environment", arg, name) {
+            match self.find(b"environment", from.arg.as_deref(), name) {
                 Some(next) => assignment = next,
                 None => return Resolved::Unset,
             }

@@ -1,9 +1,13 @@
 //! What the admin wants.
 
 mod files;
+pub mod fstab;
 pub mod grammar;
 mod lookup;
 mod order;
+pub mod policy;
+pub mod scope;
+pub mod value;
 
 pub use files::{load, Assignment, Conf, Keep, Location, Warning};
 pub use grammar::WarningKind;
