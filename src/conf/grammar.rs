@@ -5,6 +5,8 @@
 //! What differs on purpose: a broken header opens no section, a last line without newline counts, and a byte order mark
 //! is skipped (with a warning, because the other programs do not skip it).
 
+use std::ffi::CStr;
+
 /// What a text says, in the order in which it says it. Section names are lower-cased; tags keep their spelling.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'a> {
@@ -111,9 +113,11 @@ pub fn parse(text: &[u8], inherited: Option<Header<'_>>, out: &mut impl FnMut(It
     if let Some(header) = inherited {
         section.open(header.section, header.arg);
     }
+    // A NUL byte ends the text, and the line it is in has no end.
+    let nul = CStr::from_bytes_until_nul(text).ok();
+    let mut rest = nul.map_or(text, CStr::to_bytes);
     let mut line: u32 = 1;
-    let mut rest = text;
-    if let Some(after) = text.strip_prefix(BOM) {
+    if let Some(after) = rest.strip_prefix(BOM) {
         rest = after;
         out(warning(WarningKind::Bom, line));
     }
@@ -121,15 +125,15 @@ pub fn parse(text: &[u8], inherited: Option<Header<'_>>, out: &mut impl FnMut(It
     let mut joined = Vec::new();
     let mut continued = false;
     while !rest.is_empty() {
-        let end = rest.iter().position(|&b| b == b'\n' || b == 0);
-        let piece = &rest[..end.unwrap_or(rest.len())];
-        // A NUL byte ends the text, and the line it is in has no end.
-        if end.is_some_and(|end| rest[end] == 0) {
-            continued |= !piece.is_empty();
-            break;
-        }
-        rest = end.map_or(&[], |end| &rest[end + 1..]);
-
+        let (piece, after) = match split(rest, b'\n') {
+            Some(parts) => parts,
+            None if nul.is_some() => {
+                continued = true;
+                break;
+            }
+            None => (rest, [].as_slice()),
+        };
+        rest = after;
         if let [before @ .., b'\\'] = piece {
             // Backslash and newline become a blank each.
             joined.extend_from_slice(before);
