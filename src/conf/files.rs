@@ -5,15 +5,15 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Read};
+use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::grammar::{parse, Header, Item, WarningKind};
 use super::order::version_order;
+use super::regular::read_regular;
 use crate::report::escape::{escape, escape_path};
 use crate::root::{usr_twin, Root};
 
@@ -284,46 +284,4 @@ fn beside(file: &Path, name: &[u8]) -> PathBuf {
     file.parent()
         .unwrap_or(Path::new(""))
         .join(OsStr::from_bytes(name))
-}
-
-/// The whole file in one read where its size is known. Opened so that a FIFO or a device cannot hold us.
-fn read_regular(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        return Err(io::Error::other("is a folder"));
-    }
-    if !metadata.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
-    let too_long = || io::Error::other(format!("longer than the limit of {limit} bytes"));
-    let size = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
-    if size > limit {
-        return Err(too_long());
-    }
-    // Room for one byte more: a read that does not fill it has seen the end of the file.
-    let mut text = vec![0; size + 1];
-    let mut filled = 0;
-    loop {
-        match file.read(&mut text[filled..]) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
-            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-            Err(e) => return Err(e),
-        }
-        if filled > limit {
-            return Err(too_long());
-        }
-        if filled < text.len() && filled >= size {
-            break;
-        }
-        if filled == text.len() {
-            text.resize((filled * 2).max(4096), 0);
-        }
-    }
-    text.truncate(filled);
-    Ok(text)
 }

@@ -4,11 +4,26 @@
 //! only here.
 
 use std::borrow::Cow;
+use std::io;
 
+use super::regular::read_regular;
+use crate::error::{Error, Result};
 use crate::kernel::mountinfo::unescape;
+use crate::root::{Root, FSTAB};
 
 /// The name of the option.
 pub const OPTION: &str = "x-nfsrahead";
+
+/// Longer than any real fstab by far.
+const MAX_BYTES: usize = 1 << 20;
+
+/// The text of the file; empty where there is none.
+pub fn read(root: &Root) -> Result<Vec<u8>> {
+    match read_regular(&root.fstab(), MAX_BYTES) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.map_err(Error::io("read", FSTAB)),
+    }
+}
 
 /// One NFS line that carries the option. Borrowed from the file's text, escapes undone where there are some.
 #[derive(Debug, Clone, PartialEq, Eq)]

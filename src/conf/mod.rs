@@ -6,6 +6,7 @@ pub mod grammar;
 mod lookup;
 mod order;
 pub mod policy;
+mod regular;
 pub mod scope;
 pub mod value;
 

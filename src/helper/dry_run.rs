@@ -5,7 +5,7 @@ use crate::conf::policy::Policy;
 use crate::error::Result;
 use crate::helper::args::Args;
 use crate::helper::{load, machine, shown, Process};
-use crate::kernel::bdi::{Bdi, Dev};
+use crate::kernel::bdi::{Access, Bdi, Dev};
 use crate::kernel::mountinfo::{self, Mount, Version};
 use crate::kernel::nfsfs;
 use crate::readahead::decide::{self, Action, Device, Machine};
@@ -62,7 +62,7 @@ pub fn report(args: &Args, names: &[Vec<u8>], process: &Process) -> Result<Repor
     .map(str::to_owned)];
     let mut notes = String::new();
     for row in wanted {
-        let now_kib = match Bdi::open(&args.root, row.dev)? {
+        let now_kib = match Bdi::open(&args.root, row.dev, Access::Read)? {
             Some(bdi) => bdi.read_ahead_kib()?,
             None => None,
         };

@@ -1,13 +1,11 @@
 //! /sys/class/bdi/MAJ:MIN: the backing device of a superblock, and its readahead.
 //! (kernel: mm/backing-dev.c; fs/super.c `super_setup_bdi_name` gives the name "%u:%u")
 
-use std::ffi::CStr;
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 use crate::decimal::decimal;
 use crate::error::{Error, Result};
@@ -51,85 +49,81 @@ impl fmt::Display for Dev {
     }
 }
 
-/// One instance of a backing device. Minor numbers are reused at once after an unmount, so the name is no identity; the
-/// open folder is: once that instance is unregistered, nothing opens below it any more (fs/kernfs/dir.c
-/// `kernfs_iop_lookup` finds no active node), even when a new device has taken the name. Open this first, look at the mount
-/// table after it, write through it last: then a write never reaches another mount than the one looked at.
+/// One instance of a backing device, by its open attribute `read_ahead_kb` (KiB, since 2.6.26).
+///
+/// Minor numbers are reused at once after an unmount, so the name is no identity; the open file is: once that instance is
+/// unregistered, reads and writes answer ENODEV (fs/kernfs/file.c `kernfs_get_active`), even when a new device has taken the
+/// name. Open this first, look at the mount table after it, write through it last: then a write never reaches another mount
+/// than the one looked at.
 #[derive(Debug)]
 pub struct Bdi {
     pub dev: Dev,
-    folder: File,
+    read_ahead_kb: File,
     path: PathBuf,
+}
+
+/// What the attribute is opened for; writing is root's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    ReadWrite,
 }
 
 impl Bdi {
     /// None: the device has gone.
-    pub fn open(root: &Root, dev: Dev) -> Result<Option<Bdi>> {
-        let path = root.bdi(&dev.to_string());
-        match OpenOptions::new()
+    pub fn open(root: &Root, dev: Dev, access: Access) -> Result<Option<Bdi>> {
+        let path = root.bdi(&dev.to_string()).join("read_ahead_kb");
+        let opened = OpenOptions::new()
             .read(true)
-            .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
-            .open(&path)
-        {
-            Ok(folder) => Ok(Some(Bdi { dev, folder, path })),
+            .write(access == Access::ReadWrite)
+            .open(&path);
+        match opened {
+            Ok(read_ahead_kb) => Ok(Some(Bdi {
+                dev,
+                read_ahead_kb,
+                path,
+            })),
             Err(e) if has_gone(&e) => Ok(None),
             Err(e) => Err(Error::io("open", path)(e)),
         }
     }
 
-    /// The path of an attribute, for messages.
-    pub fn attribute_path(&self, name: &CStr) -> PathBuf {
-        self.path.join(name.to_string_lossy().as_ref())
+    /// The attribute's path, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
-    /// Opens an attribute of this very instance.
-    pub fn attribute(&self, name: &CStr, flags: libc::c_int) -> io::Result<File> {
-        // SAFETY: the folder's descriptor is open for as long as `self` lives, and `name` ends in a NUL byte.
-        let fd = unsafe {
-            libc::openat(
-                self.folder.as_raw_fd(),
-                name.as_ptr(),
-                flags | libc::O_CLOEXEC,
-            )
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: openat gave a new descriptor that nobody else owns.
-        Ok(unsafe { File::from_raw_fd(fd) })
+    /// The attribute itself, for those who may write.
+    pub fn read_ahead_file(&self) -> &File {
+        &self.read_ahead_kb
     }
 
-    /// Still registered?
+    /// Still registered? (A plain file below another root tells by its links.)
     pub fn is_there(&self) -> bool {
-        self.attribute(READ_AHEAD_KB, libc::O_RDONLY).is_ok()
+        let is_linked = self.read_ahead_kb.metadata().is_ok_and(|m| m.nlink() > 0);
+        is_linked && self.read_text().is_ok()
     }
 
-    /// `read_ahead_kb` in KiB. None: gone, or a number that makes no sense (the kernel shows -4 after 2^64 - 1 was written).
+    /// The value in KiB. None: gone, or a number that makes no sense (the kernel shows -4 after 2^64 - 1 was written).
     pub fn read_ahead_kib(&self) -> Result<Option<u64>> {
-        let shown = self
-            .attribute(READ_AHEAD_KB, libc::O_RDONLY)
-            .and_then(|mut file| read_number(&mut file));
-        match shown {
+        match self.read_text() {
             Ok(text) => Ok(decimal(text.trim_ascii())),
             Err(e) if has_gone(&e) => Ok(None),
-            Err(e) => Err(Error::io("read", self.attribute_path(READ_AHEAD_KB))(e)),
+            Err(e) => Err(Error::io("read", &self.path)(e)),
         }
+    }
+
+    /// What the attribute shows, whole: reading from the start makes the kernel show it anew (fs/seq_file.c `seq_read_iter`).
+    pub fn read_text(&self) -> io::Result<Vec<u8>> {
+        let mut text = [0u8; 64];
+        let n = self.read_ahead_kb.read_at(&mut text, 0)?;
+        Ok(text[..n].to_vec())
     }
 }
 
-/// The attribute for readahead, KiB, since 2.6.26.
-pub const READ_AHEAD_KB: &CStr = c"read_ahead_kb";
-
-/// Not there, or there no more: an attribute of a device that is being unregistered answers ENODEV.
+/// Not there, or there no more.
 pub fn has_gone(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENODEV))
-}
-
-/// One read of an attribute that holds one number.
-pub fn read_number(file: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut text = [0u8; 64];
-    let n = file.read(&mut text)?;
-    Ok(text[..n].to_vec())
 }
 
 #[cfg(test)]
@@ -171,30 +165,34 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_folder_made_anew_under_the_same_name_is_another_device() {
+    fn fake(text: &str) -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
-        let dev = Dev::parse(b"0:51").unwrap();
-        assert!(Bdi::open(&root, dev).unwrap().is_none());
-        let path = root.bdi("0:51");
-        std::fs::create_dir_all(&path).unwrap();
-        std::fs::write(path.join("read_ahead_kb"), "128\n").unwrap();
-        let bdi = Bdi::open(&root, dev).unwrap().unwrap();
+        std::fs::create_dir_all(root.bdi("0:51")).unwrap();
+        std::fs::write(root.bdi("0:51").join("read_ahead_kb"), text).unwrap();
+        (dir, root)
+    }
+
+    fn open(root: &Root) -> Option<Bdi> {
+        Bdi::open(root, Dev::parse(b"0:51").unwrap(), Access::Read).unwrap()
+    }
+
+    #[test]
+    fn a_device_made_anew_under_the_same_name_is_another_one() {
+        let (_dir, root) = fake("128\n");
+        let bdi = open(&root).unwrap();
         assert_eq!(bdi.read_ahead_kib().unwrap(), Some(128));
-        std::fs::remove_dir_all(&path).unwrap();
-        std::fs::create_dir_all(&path).unwrap();
-        std::fs::write(path.join("read_ahead_kb"), "4\n").unwrap();
+        assert!(bdi.is_there());
+        std::fs::remove_dir_all(root.bdi("0:51")).unwrap();
+        assert!(open(&root).is_none());
+        std::fs::create_dir_all(root.bdi("0:51")).unwrap();
+        std::fs::write(bdi.path(), "4\n").unwrap();
         assert!(!bdi.is_there());
-        assert_eq!(bdi.read_ahead_kib().unwrap(), None);
+        assert_eq!(bdi.read_ahead_kib().unwrap(), Some(128));
     }
 
     #[test]
     fn a_value_that_makes_no_sense_is_unknown() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Root::new(dir.path());
-        let path = root.bdi("0:51");
-        std::fs::create_dir_all(&path).unwrap();
         for (text, value) in [
             ("-4\n", None),
             ("", None),
@@ -202,11 +200,12 @@ mod tests {
             ("0\n", Some(0)),
             ("15360\n", Some(15360)),
         ] {
-            std::fs::write(path.join("read_ahead_kb"), text).unwrap();
-            let bdi = Bdi::open(&root, Dev::parse(b"0:51").unwrap())
-                .unwrap()
-                .unwrap();
-            assert_eq!(bdi.read_ahead_kib().unwrap(), value, "{text:?}");
+            let (_dir, root) = fake(text);
+            assert_eq!(
+                open(&root).unwrap().read_ahead_kib().unwrap(),
+                value,
+                "{text:?}"
+            );
         }
     }
 }
