@@ -21,23 +21,14 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ),
     ("25-arg-unclosed", "a broken header opens no section"),
     ("26-arg-bracket", "a broken header opens no section"),
-    (
-        "28-arg-override-leak",
-        "plain section and each argument are separate",
-    ),
+    ("28-arg-override-leak", "plain section and each argument are separate"),
     ("38-continuation-at-end", "warnings always name the file"),
     ("40-no-final-newline", "a last line without newline counts"),
-    (
-        "41-no-final-newline-comment",
-        "a last line without newline counts",
-    ),
+    ("41-no-final-newline-comment", "a last line without newline counts"),
     ("45-nul-byte", "warnings always name the file"),
     ("47-bom", "a byte order mark is skipped, with a warning"),
     ("57-dollar-loop", "a loop of names ends, as not set"),
-    (
-        "65-include-optional-broken",
-        "warnings always name the file",
-    ),
+    ("65-include-optional-broken", "warnings always name the file"),
     ("67-include-empty", "warnings always name the file"),
     ("70-include-self", "includes have a depth limit"),
     ("79-files-folder", "warnings always name the file"),
@@ -55,10 +46,7 @@ const OLDER_PEER: &[(&str, &str)] = &[
     ("79-files-folder", "2.6.2 does not know /usr/etc"),
     ("81-dropin-order-digits", "2.6.2: no main file is an error"),
     ("83-dropin-kinds", "2.6.2: no main file is an error"),
-    (
-        "84-dropin-link-to-folder",
-        "2.6.2: no main file is an error",
-    ),
+    ("84-dropin-link-to-folder", "2.6.2: no main file is an error"),
     ("89-dropin-order-pairs", "2.6.2: no main file is an error"),
 ];
 
@@ -137,11 +125,7 @@ impl Case {
 /// Bytes as text without loss, so that a failure can be read.
 fn shown(bytes: &[u8]) -> String {
     let chunk = |chunk: std::str::Utf8Chunk<'_>| {
-        let invalid: String = chunk
-            .invalid()
-            .iter()
-            .map(|b| format!("\\x{b:02x}"))
-            .collect();
+        let invalid: String = chunk.invalid().iter().map(|b| format!("\\x{b:02x}")).collect();
         chunk.valid().to_owned() + &invalid
     };
     bytes.utf8_chunks().map(chunk).collect()
@@ -279,10 +263,7 @@ fn differences_are_listed_and_differ() {
         if !ours.is_dir() {
             continue;
         }
-        let files: Vec<PathBuf> = fs::read_dir(ours)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
+        let files: Vec<PathBuf> = fs::read_dir(ours).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert!(!files.is_empty());
         for file in files {
             let expect = case.dir.join("expect").join(file.file_name().unwrap());
@@ -307,14 +288,7 @@ fn nfsconf() {
     }
     let in_namespace = |script: &str, etc: &Path, args: &[&OsStr]| {
         let mut command = Command::new("unshare");
-        command.args([
-            "--user",
-            "--map-root-user",
-            "--mount",
-            "/bin/sh",
-            "-c",
-            script,
-        ]);
+        command.args(["--user", "--map-root-user", "--mount", "/bin/sh", "-c", script]);
         command.arg("sh").arg(etc).args(args).env_clear().output()
     };
     let bind = "mount --bind \"$1\" /etc && shift &&";
@@ -352,9 +326,7 @@ fn nfsconf() {
         if shown(&dump.stdout) != ours {
             let theirs = shown(&dump.stdout);
             let name = &case.name;
-            results.push(Err(format!(
-                "{name}\n--- nfsconf\n{theirs}--- ours\n{ours}"
-            )));
+            results.push(Err(format!("{name}\n--- nfsconf\n{theirs}--- ours\n{ours}")));
         }
         for q in &case.queries {
             let mut args = vec![os(b"--get")];
@@ -367,9 +339,7 @@ fn nfsconf() {
             if theirs != ours {
                 let tag = shown(&q.tag);
                 let name = &case.name;
-                results.push(Err(format!(
-                    "{name}: {tag}: nfsconf {theirs:?}, ours {ours:?}"
-                )));
+                results.push(Err(format!("{name}: {tag}: nfsconf {theirs:?}, ours {ours:?}")));
             }
         }
     }

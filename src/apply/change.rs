@@ -37,6 +37,5 @@ fn write(root: &Root, bdi: &Bdi, kib: u64) -> io::Result<()> {
     if !root.is_live() {
         bdi.read_ahead_file().set_len(0)?;
     }
-    bdi.read_ahead_file()
-        .write_all_at(format!("{kib}\n").as_bytes(), 0)
+    bdi.read_ahead_file().write_all_at(format!("{kib}\n").as_bytes(), 0)
 }

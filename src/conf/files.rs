@@ -139,9 +139,7 @@ impl Loader<'_> {
         let entries = match fs::read_dir(self.root.join(folder)) {
             Ok(entries) => entries,
             Err(e) if e.kind() == ErrorKind::NotFound => return,
-            Err(e) => {
-                return self.warn(WarningKind::Scandir, &Rc::from(folder), None, e.to_string())
-            }
+            Err(e) => return self.warn(WarningKind::Scandir, &Rc::from(folder), None, e.to_string()),
         };
         let mut names: Vec<Vec<u8>> = Vec::new();
         for entry in entries {
@@ -153,11 +151,7 @@ impl Loader<'_> {
                 }
             };
             let name = entry.file_name().into_vec();
-            let is_file = || {
-                entry
-                    .file_type()
-                    .is_ok_and(|kind| kind.is_file() || kind.is_symlink())
-            };
+            let is_file = || entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_symlink());
             if !is_drop_in(&name) || !is_file() {
                 continue;
             }
@@ -281,7 +275,5 @@ fn is_drop_in(name: &[u8]) -> bool {
 
 /// A name in an include line, seen from the file that holds the line.
 fn beside(file: &Path, name: &[u8]) -> PathBuf {
-    file.parent()
-        .unwrap_or(Path::new(""))
-        .join(OsStr::from_bytes(name))
+    file.parent().unwrap_or(Path::new("")).join(OsStr::from_bytes(name))
 }

@@ -46,9 +46,7 @@ pub fn parse(text: &[u8]) -> Vec<Entry<'_>> {
 }
 
 fn parse_line(text: &[u8], line: u32) -> Option<Entry<'_>> {
-    let mut fields = text
-        .split(u8::is_ascii_whitespace)
-        .filter(|field| !field.is_empty());
+    let mut fields = text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let source = fields.next().filter(|first| !first.starts_with(b"#"))?;
     let mount_point = fields.next()?;
     if !matches!(fields.next()?, b"nfs" | b"nfs4") {

@@ -82,13 +82,9 @@ impl WarningKind {
     /// What it means, for people.
     pub fn text(self) -> &'static str {
         match self {
-            WarningKind::Bom => {
-                "byte order mark skipped; other NFS programs do not skip it and lose the first line"
-            }
+            WarningKind::Bom => "byte order mark skipped; other NFS programs do not skip it and lose the first line",
             WarningKind::Bracket => "header without ], ignored up to the next header",
-            WarningKind::HeaderQuote => {
-                "header argument without closing quote, ignored up to the next header"
-            }
+            WarningKind::HeaderQuote => "header argument without closing quote, ignored up to the next header",
             WarningKind::NotAssignment => "neither header, assignment nor comment, ignored",
             WarningKind::NoSection => "assignment outside a section, ignored",
             WarningKind::ValueQuote => "value without closing quote, ignored",
@@ -202,12 +198,7 @@ impl Section {
         Ok(())
     }
 
-    fn assignment(
-        &self,
-        text: &[u8],
-        line: u32,
-        out: &mut impl FnMut(Item<'_>),
-    ) -> Result<(), WarningKind> {
+    fn assignment(&self, text: &[u8], line: u32, out: &mut impl FnMut(Item<'_>)) -> Result<(), WarningKind> {
         let Some((tag, value)) = split(text, b'=') else {
             return match text.iter().all(|&b| is_space(b)) {
                 true => Ok(()),
@@ -219,9 +210,7 @@ impl Section {
         }
         let tag = trim_end(tag);
         let value = match trim_start(value) {
-            [quote @ (b'"' | b'\''), inside @ ..] => {
-                split(inside, *quote).ok_or(WarningKind::ValueQuote)?.0
-            }
+            [quote @ (b'"' | b'\''), inside @ ..] => split(inside, *quote).ok_or(WarningKind::ValueQuote)?.0,
             value => unquoted(value),
         };
         if tag.is_empty() {
@@ -255,10 +244,7 @@ impl Section {
 }
 
 fn warning(kind: WarningKind, line: u32) -> Item<'static> {
-    Item::Warning {
-        kind,
-        line: Some(line),
-    }
+    Item::Warning { kind, line: Some(line) }
 }
 
 /// Up to the comment, without white space at its end. The first byte stays even if it is white space (a lone CR).

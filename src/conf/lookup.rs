@@ -12,10 +12,7 @@ const MAX_HOPS: u32 = 16;
 #[derive(Debug, PartialEq, Eq)]
 pub enum Resolved<'a> {
     /// The value with `$NAME` replaced, and the assignment that was asked for: its line is the one to show to people.
-    Value {
-        value: Cow<'a, [u8]>,
-        from: &'a Assignment,
-    },
+    Value { value: Cow<'a, [u8]>, from: &'a Assignment },
     /// Not assigned, or `$NAME` of something that is not set.
     Unset,
     /// `$NAME` leads to too many others. Taken as not set, but somebody should be told.
@@ -27,9 +24,7 @@ impl Conf {
     /// argument and the one without have nothing to do with each other.
     pub fn find(&self, section: &[u8], arg: Option<&[u8]>, tag: &[u8]) -> Option<&Assignment> {
         self.assignments.iter().rev().find(|a| {
-            a.tag.eq_ignore_ascii_case(tag)
-                && a.section.eq_ignore_ascii_case(section)
-                && a.arg.as_deref() == arg
+            a.tag.eq_ignore_ascii_case(tag) && a.section.eq_ignore_ascii_case(section) && a.arg.as_deref() == arg
         })
     }
 
@@ -49,11 +44,7 @@ impl Conf {
     }
 
     /// [`Conf::get`] where the assignment in force is known already.
-    pub fn resolve<'a>(
-        &'a self,
-        from: &'a Assignment,
-        env: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
-    ) -> Resolved<'a> {
+    pub fn resolve<'a>(&'a self, from: &'a Assignment, env: &dyn Fn(&[u8]) -> Option<Vec<u8>>) -> Resolved<'a> {
         let mut assignment = from;
         for _ in 0..=MAX_HOPS {
             let [b'$', name @ ..] = assignment.value.as_slice() else {
@@ -100,15 +91,7 @@ impl Conf {
                 true => b"\"",
                 false => b"",
             };
-            for part in [
-                b" ",
-                a.tag.as_slice(),
-                b" = ",
-                quote,
-                &a.value,
-                quote,
-                b"\n",
-            ] {
+            for part in [b" ", a.tag.as_slice(), b" = ", quote, &a.value, quote, b"\n"] {
                 out.extend_from_slice(part);
             }
             last = Some(a);
@@ -118,12 +101,10 @@ impl Conf {
 
     /// The last assignment of every name, sorted by the bytes of section, argument and tag.
     fn in_force(&self) -> Vec<&Assignment> {
-        let section =
-            |a: &Assignment, b: &Assignment| (&a.section, &a.arg).cmp(&(&b.section, &b.arg));
+        let section = |a: &Assignment, b: &Assignment| (&a.section, &a.arg).cmp(&(&b.section, &b.arg));
         let folded = |a: &Assignment, b: &Assignment| {
             let (a, b) = (a.tag.iter(), b.tag.iter());
-            a.map(u8::to_ascii_lowercase)
-                .cmp(b.map(u8::to_ascii_lowercase))
+            a.map(u8::to_ascii_lowercase).cmp(b.map(u8::to_ascii_lowercase))
         };
         // Last read first; the sort is stable, so of equal names that one is kept.
         let mut all: Vec<&Assignment> = self.assignments.iter().rev().collect();

@@ -20,13 +20,11 @@ pub fn version_order(a: &[u8], b: &[u8]) -> Ordering {
             (b'1'..=b'9', b'1'..=b'9') => by_number(),
             _ => by_byte,
         },
-        [b'0', ..] if number.iter().all(|&b| b == b'0') => {
-            match (next_a.is_ascii_digit(), next_b.is_ascii_digit()) {
-                (true, false) => Ordering::Less,
-                (false, true) => Ordering::Greater,
-                _ => by_byte,
-            }
-        }
+        [b'0', ..] if number.iter().all(|&b| b == b'0') => match (next_a.is_ascii_digit(), next_b.is_ascii_digit()) {
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+            _ => by_byte,
+        },
         [b'0', ..] => by_byte,
         _ => by_number(),
     }

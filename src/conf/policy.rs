@@ -169,17 +169,12 @@ impl Policy {
 
     /// Must the mount's source be known too?
     pub fn needs_source(&self, version: Version) -> bool {
-        self.rules_for(version)
-            .any(|(_, rule, _)| rule.scope.needs_source())
+        self.rules_for(version).any(|(_, rule, _)| rule.scope.needs_source())
     }
 
     /// Does anything ask for the model, which looks at the machine?
     pub fn uses_auto(&self) -> bool {
-        let keys = self
-            .rules
-            .iter()
-            .map(|rule| &rule.keys)
-            .chain([&self.by_version]);
+        let keys = self.rules.iter().map(|rule| &rule.keys).chain([&self.by_version]);
         keys.flat_map(|keys| [&keys.nfs, &keys.nfs4, &keys.default])
             .flatten()
             .any(|wish| wish.value == Value::Auto)
@@ -218,18 +213,12 @@ impl Builder<'_> {
         let conf = self.conf;
         let mut last: BTreeMap<Slot, &Assignment> = BTreeMap::new();
         for assignment in conf.assignments.iter().filter(|a| a.section == SECTION) {
-            let slot = (
-                assignment.arg.as_deref(),
-                assignment.tag.to_ascii_lowercase(),
-            );
+            let slot = (assignment.arg.as_deref(), assignment.tag.to_ascii_lowercase());
             if let Some(earlier) = last.insert(slot, assignment) {
                 // An override in a later file is what drop-ins are for; twice in one file is a slip.
                 if earlier.at.file == assignment.at.file {
                     let tag = escape(&assignment.tag);
-                    let text = format!(
-                        "{tag} was set already in line {}; this one counts",
-                        earlier.at.line
-                    );
+                    let text = format!("{tag} was set already in line {}; this one counts", earlier.at.line);
                     self.problem(&assignment.at, ProblemKind::Repeated, text);
                 }
             }
@@ -263,9 +252,7 @@ impl Builder<'_> {
     }
 
     fn finish(&mut self, rule: Option<Rule>) {
-        self.policy
-            .rules
-            .extend(rule.filter(|rule| !rule.keys.is_empty()));
+        self.policy.rules.extend(rule.filter(|rule| !rule.keys.is_empty()));
     }
 
     fn plain(&mut self, tag: &[u8], assignment: &Assignment) {
@@ -284,8 +271,7 @@ impl Builder<'_> {
             // nfs.conf(5) has it for every program: 0, or names of facilities. Here there is one.
             b"debug" => {
                 let text = self.text(assignment).unwrap_or_default();
-                self.policy.debug =
-                    boolean(&text) != Some(false) && !text.eq_ignore_ascii_case(b"none");
+                self.policy.debug = boolean(&text) != Some(false) && !text.eq_ignore_ascii_case(b"none");
             }
             _ => {
                 let mut keys = std::mem::take(&mut self.policy.by_version);
@@ -302,9 +288,7 @@ impl Builder<'_> {
             b"default" => &mut keys.default,
             _ => {
                 let hint = match tag {
-                    b"nfsv4" | b"nfs4.0" | b"nfs4.1" | b"nfs4.2" | b"nfs41" | b"nfs42" => {
-                        ", did you mean nfs4?"
-                    }
+                    b"nfsv4" | b"nfs4.0" | b"nfs4.1" | b"nfs4.2" | b"nfs41" | b"nfs42" => ", did you mean nfs4?",
                     b"nfs2" | b"nfs3" | b"nfsv2" | b"nfsv3" => ", did you mean nfs?",
                     _ => "",
                 };

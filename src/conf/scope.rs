@@ -9,10 +9,7 @@ use crate::kernel::mountinfo::Mount;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// One line of fstab: that very mount.
-    Fstab {
-        mount_point: Vec<u8>,
-        source: Vec<u8>,
-    },
+    Fstab { mount_point: Vec<u8>, source: Vec<u8> },
     /// A mount point and all mounted below it.
     MountPoint(Vec<u8>),
     /// The same with `*`, `?` inside a part and `**` across parts.
@@ -70,21 +67,15 @@ impl Scope {
                 mount_point: place,
                 source,
             } => {
-                let same = |ours: &[u8], theirs: Option<&[u8]>| {
-                    theirs.is_some_and(|t| trim_slashes(ours) == trim_slashes(t))
-                };
+                let same =
+                    |ours: &[u8], theirs: Option<&[u8]>| theirs.is_some_and(|t| trim_slashes(ours) == trim_slashes(t));
                 same(place, mount_point) && same(source, mount.source.as_deref())
             }
             Scope::MountPoint(path) => mount_point.is_some_and(|at| is_at_or_below(at, path)),
-            Scope::Pattern(pattern) => {
-                mount_point.is_some_and(|at| matches_at_or_above(pattern, at))
-            }
-            Scope::Export { server, path } => source().is_some_and(|(theirs, export)| {
-                is_server(server, theirs, mount) && is_at_or_below(export, path)
-            }),
-            Scope::Server(server) => {
-                source().is_some_and(|(theirs, _)| is_server(server, theirs, mount))
-            }
+            Scope::Pattern(pattern) => mount_point.is_some_and(|at| matches_at_or_above(pattern, at)),
+            Scope::Export { server, path } => source()
+                .is_some_and(|(theirs, export)| is_server(server, theirs, mount) && is_at_or_below(export, path)),
+            Scope::Server(server) => source().is_some_and(|(theirs, _)| is_server(server, theirs, mount)),
         }
     }
 
@@ -170,12 +161,7 @@ fn matches_at_or_above(pattern: &[u8], path: &[u8]) -> bool {
 /// Wildcards over a sequence: an element of the pattern either stands for any number of elements (`is_any`), or for one
 /// (`is_one`). After a mismatch only the last "any" takes one element more: an earlier one could only give the later one
 /// less to work with. So the time is at most pattern × text, whatever the pattern.
-fn wildcard<P, T>(
-    pattern: &[P],
-    text: &[T],
-    is_any: impl Fn(&P) -> bool,
-    is_one: impl Fn(&P, &T) -> bool,
-) -> bool {
+fn wildcard<P, T>(pattern: &[P], text: &[T], is_any: impl Fn(&P) -> bool, is_one: impl Fn(&P, &T) -> bool) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut last_any = None;
     while t < text.len() {
@@ -253,12 +239,7 @@ mod tests {
             ("filer1:", "filer1:/x", "", true),
             ("filer1:", "filer10:/x", "", false),
             ("192.0.2.10:", "nas1:/x", "vers=4.2,addr=192.0.2.10", true),
-            (
-                "192.0.2.10:/x",
-                "nas1:/x/y",
-                "vers=4.2,addr=192.0.2.10",
-                true,
-            ),
+            ("192.0.2.10:/x", "nas1:/x/y", "vers=4.2,addr=192.0.2.10", true),
             ("192.0.2.1:", "nas1:/x", "vers=4.2,addr=192.0.2.10", false),
             ("2001:db8::1:", "[2001:db8:0::1]:/x", "", true),
             ("[2001:db8::1]:/x", "[2001:db8::1]:/x/y", "", true),
@@ -266,11 +247,7 @@ mod tests {
             ("fe80::1%eth0:", "[fe80::1%eth0]:/x", "", true),
             ("win:share", "win:share", "", true),
         ] {
-            assert_eq!(
-                covers(arg, "/m", source, options),
-                expected,
-                "{arg} {source}"
-            );
+            assert_eq!(covers(arg, "/m", source, options), expected, "{arg} {source}");
         }
         for arg in ["", ":", "filer1", "srv/media", "*"] {
             assert_eq!(Scope::parse(arg.as_bytes()), None, "{arg}");
@@ -283,10 +260,7 @@ mod tests {
         unknown.mount_point = None;
         unknown.source = None;
         for arg in ["/", "/**", "h:", "h:/"] {
-            assert!(
-                !Scope::parse(arg.as_bytes()).unwrap().covers(&unknown),
-                "{arg}"
-            );
+            assert!(!Scope::parse(arg.as_bytes()).unwrap().covers(&unknown), "{arg}");
         }
     }
 

@@ -125,19 +125,10 @@ mod tests {
         let args = parse("-dF 0:51").unwrap();
         assert!(args.is_debug && args.is_foreground);
         assert_eq!(args.command, Command::Print(b"0:51".to_vec()));
-        assert_eq!(
-            parse("0:51 -wF").unwrap().command,
-            Command::Write(b"0:51".to_vec())
-        );
+        assert_eq!(parse("0:51 -wF").unwrap().command, Command::Write(b"0:51".to_vec()));
         assert_eq!(parse("-n").unwrap().command, Command::DryRun(vec![]));
-        assert_eq!(
-            parse("--root=/x --write 0:5").unwrap().root,
-            Root::new("/x")
-        );
-        assert_eq!(
-            parse("-w -- -x").unwrap().command,
-            Command::Write(b"-x".to_vec())
-        );
+        assert_eq!(parse("--root=/x --write 0:5").unwrap().root, Root::new("/x"));
+        assert_eq!(parse("-w -- -x").unwrap().command, Command::Write(b"-x".to_vec()));
         assert_eq!(parse("-V").unwrap().command, Command::Version);
     }
 

@@ -65,10 +65,7 @@ impl<'a> Known<'a> {
     /// None: not NFS, nothing configured, or gone; nothing is to be done, or said above debug.
     fn new(args: &'a Args, process: &Process, name: &[u8], access: Access) -> Result<Option<Self>> {
         let Some(dev) = Dev::parse(name).filter(|dev| dev.is_anonymous()) else {
-            debug!(
-                "{}: not an NFS device: its name is not 0:MINOR",
-                escape(name)
-            );
+            debug!("{}: not an NFS device: its name is not 0:MINOR", escape(name));
             return Ok(None);
         };
         let (policy, warnings) = load(args, process);
@@ -132,17 +129,10 @@ impl<'a> Known<'a> {
         match mounts.first() {
             None => Ok(Some(by_version)),
             Some(mount) if mount.version() != self.version => {
-                debug!(
-                    "{}: the mount table speaks of another mount by now",
-                    self.bdi.dev
-                );
+                debug!("{}: the mount table speaks of another mount by now", self.bdi.dev);
                 Ok(None)
             }
-            Some(_) => Ok(Some(decide::decide(
-                &self.policy,
-                &device(mounts),
-                &self.machine,
-            ))),
+            Some(_) => Ok(Some(decide::decide(&self.policy, &device(mounts), &self.machine))),
         }
     }
 
@@ -194,11 +184,7 @@ impl<'a> Known<'a> {
         match change::set_read_ahead(self.root, &self.bdi, kib)? {
             Outcome::Written => {
                 self.left_kib.set(Some(kib));
-                debug!(
-                    "{dev}: read_ahead_kb {} -> {kib}: {}",
-                    shown(now_kib),
-                    decision.reason
-                );
+                debug!("{dev}: read_ahead_kb {} -> {kib}: {}", shown(now_kib), decision.reason);
             }
             Outcome::Gone => debug!("{dev}: gone before its value was written"),
         }
@@ -209,11 +195,7 @@ impl<'a> Known<'a> {
 /// Is it NFS, and which version? The kernel's list of NFS superblocks says at once. It is silent about FUSE, about levels of
 /// a pseudo root that have gone, and about mounts made in another network namespace; those last are in the mount table, if
 /// anywhere, so one look there and no waiting.
-fn identify(
-    root: &Root,
-    dev: Dev,
-    is_fresh: bool,
-) -> Result<Option<(Version, Option<Vec<Mount>>)>> {
+fn identify(root: &Root, dev: Dev, is_fresh: bool) -> Result<Option<(Version, Option<Vec<Mount>>)>> {
     if let Some(volume) = nfsfs::volume_of(root, dev)? {
         return Ok(Some((volume.version, None)));
     }

@@ -39,11 +39,7 @@ pub fn report(args: &Args, names: &[Vec<u8>], process: &Process) -> Result<Repor
     let is_wanted = |row: &&Row| names.is_empty() || names.iter().any(|name| row.is(name));
     let wanted: Vec<_> = all.iter().filter(is_wanted).collect();
     if wanted.is_empty() {
-        let text = if names.is_empty() {
-            "no NFS mounts\n"
-        } else {
-            ""
-        };
+        let text = if names.is_empty() { "no NFS mounts\n" } else { "" };
         return Ok(Report {
             text: text.to_owned(),
             unknown,
@@ -103,12 +99,7 @@ fn devices(args: &Args) -> Result<Vec<Row>> {
 impl Row {
     /// Is it meant by this name? Names are compared as text: a mount point is never touched.
     fn is(&self, name: &[u8]) -> bool {
-        let is_mount_point = |mount: &Mount| {
-            mount
-                .mount_point
-                .as_deref()
-                .is_some_and(|at| at == trim_slashes(name))
-        };
+        let is_mount_point = |mount: &Mount| mount.mount_point.as_deref().is_some_and(|at| at == trim_slashes(name));
         Dev::parse(name) == Some(self.dev) || self.mounts.iter().any(is_mount_point)
     }
 
@@ -141,8 +132,7 @@ impl Row {
                 decision.reason.clone(),
             ]
         };
-        let text =
-            |bytes: &Option<Vec<u8>>| bytes.as_deref().map_or_else(|| "?".to_owned(), escape);
+        let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map_or_else(|| "?".to_owned(), escape);
         for mount in &self.mounts {
             lines.push(line(
                 text(&mount.mount_point),
@@ -151,11 +141,7 @@ impl Row {
             ));
         }
         if self.mounts.is_empty() {
-            lines.push(line(
-                "?".to_owned(),
-                "?".to_owned(),
-                self.version.to_string(),
-            ));
+            lines.push(line("?".to_owned(), "?".to_owned(), self.version.to_string()));
         }
         for note in &decision.notes {
             notes.push_str(&format!("note: {}: {note}\n", self.dev));

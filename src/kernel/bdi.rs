@@ -201,11 +201,7 @@ mod tests {
             ("15360\n", Some(15360)),
         ] {
             let (_dir, root) = fake(text);
-            assert_eq!(
-                open(&root).unwrap().read_ahead_kib().unwrap(),
-                value,
-                "{text:?}"
-            );
+            assert_eq!(open(&root).unwrap().read_ahead_kib().unwrap(), value, "{text:?}");
         }
     }
 }

@@ -16,8 +16,6 @@ use std::path::Path;
 /// or the file ends; what is longer is cut, for a length from outside is never trusted.
 fn read_small(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     let mut text = Vec::with_capacity(limit.min(4096));
-    File::open(path)?
-        .take(limit as u64)
-        .read_to_end(&mut text)?;
+    File::open(path)?.take(limit as u64).read_to_end(&mut text)?;
     Ok(text)
 }

@@ -78,10 +78,7 @@ impl fmt::Display for Version {
 /// One line, if it is an NFS mount. Between the mount options and the lone "-" stand any number of tags, so that is looked
 /// for and columns are not counted. A line that is not understood is None: one broken line never ends a table.
 pub fn parse_line(line: &[u8]) -> Option<Mount> {
-    let mut fields = line
-        .strip_suffix(b"\n")
-        .unwrap_or(line)
-        .split(|b| *b == b' ');
+    let mut fields = line.strip_suffix(b"\n").unwrap_or(line).split(|b| *b == b' ');
     let dev = Dev::parse(fields.nth(2)?)?;
     let mount_point = fields.nth(1)?;
     fields.next()?;
@@ -139,9 +136,7 @@ pub struct Changes(File);
 impl Changes {
     pub fn open(root: &Root) -> Result<Changes> {
         let path = root.mountinfo();
-        File::open(&path)
-            .map(Changes)
-            .map_err(Error::io("open", path))
+        File::open(&path).map(Changes).map_err(Error::io("open", path))
     }
 
     /// Waits for a change, at most `timeout`. True: something was mounted, moved or unmounted. On a plain file, below
@@ -197,10 +192,7 @@ mod tests {
     fn real_odd_paths_come_back_as_they_were() {
         let line = br"46 1 0:48 / /mnt/bad\134040sl\040\011\012\043x rw - nfs4 h:/a\040b rw,vers=4.2,rsize=131072";
         let mount = parse_line(line).unwrap();
-        assert_eq!(
-            mount.mount_point.as_deref(),
-            Some(&b"/mnt/bad\\040sl \t\n#x"[..])
-        );
+        assert_eq!(mount.mount_point.as_deref(), Some(&b"/mnt/bad\\040sl \t\n#x"[..]));
         assert_eq!(mount.source.as_deref(), Some(&b"h:/a b"[..]));
         assert_eq!(mount.rsize_kib(), Some(128));
         assert_eq!(unescape(br"\400\08\1"), &br"\400\08\1"[..]);
@@ -216,9 +208,7 @@ mod tests {
 
     #[test]
     fn an_option_is_a_whole_name() {
-        let mount =
-            parse_line(b"1 2 0:5 / /p rw - nfs h:/x rw,mountvers=4,vers=3,wrsize=9,rsize=1048576")
-                .unwrap();
+        let mount = parse_line(b"1 2 0:5 / /p rw - nfs h:/x rw,mountvers=4,vers=3,wrsize=9,rsize=1048576").unwrap();
         assert_eq!(mount.version(), Version::V3);
         assert_eq!(mount.rsize_kib(), Some(1024));
         assert_eq!(mount.option("addr"), None);

@@ -21,9 +21,7 @@ pub struct Volume {
 
 /// None: the header, or a line that is not understood.
 pub fn parse_line(line: &[u8]) -> Option<Volume> {
-    let mut fields = line
-        .split(u8::is_ascii_whitespace)
-        .filter(|f| !f.is_empty());
+    let mut fields = line.split(u8::is_ascii_whitespace).filter(|f| !f.is_empty());
     let version = match fields.next()? {
         b"v2" | b"v3" => Version::V3,
         b"v4" => Version::V4,
@@ -62,10 +60,7 @@ pub fn volumes(root: &Root) -> Result<Vec<Volume>> {
     Ok(all.unwrap_or_default())
 }
 
-fn with_list<T>(
-    root: &Root,
-    read: impl FnOnce(BufReader<File>) -> io::Result<T>,
-) -> Result<Option<T>> {
+fn with_list<T>(root: &Root, read: impl FnOnce(BufReader<File>) -> io::Result<T>) -> Result<Option<T>> {
     let path = root.nfsfs_volumes();
     match File::open(&path) {
         Ok(file) => read(BufReader::with_capacity(16 << 10, file))

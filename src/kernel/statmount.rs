@@ -79,25 +79,13 @@ const STRINGS: usize = 512;
 
 impl Answer {
     fn ask(id: u64, mask: u64) -> io::Result<Answer> {
-        let room = if mask == STATMOUNT_SB_BASIC {
-            STRINGS
-        } else {
-            16 << 10
-        };
+        let room = if mask == STATMOUNT_SB_BASIC { STRINGS } else { 16 << 10 };
         let mut bytes = vec![0u8; room];
         loop {
             let request = MountIdRequest::new(id, mask);
             // SAFETY: the request says its own size, and the kernel writes at most `bytes.len()` bytes. It asks for no
             // alignment of the buffer: it copies byte by byte (copy_to_user).
-            let r = unsafe {
-                libc::syscall(
-                    SYS_STATMOUNT,
-                    &raw const request,
-                    bytes.as_mut_ptr(),
-                    bytes.len(),
-                    0,
-                )
-            };
+            let r = unsafe { libc::syscall(SYS_STATMOUNT, &raw const request, bytes.as_mut_ptr(), bytes.len(), 0) };
             if r == 0 {
                 return Ok(Answer { bytes });
             }
@@ -151,11 +139,7 @@ impl Answer {
 fn mount(id: u64) -> io::Result<Mount> {
     let answer = Answer::ask(
         id,
-        STATMOUNT_SB_BASIC
-            | STATMOUNT_MNT_POINT
-            | STATMOUNT_FS_TYPE
-            | STATMOUNT_MNT_OPTS
-            | STATMOUNT_SB_SOURCE,
+        STATMOUNT_SB_BASIC | STATMOUNT_MNT_POINT | STATMOUNT_FS_TYPE | STATMOUNT_MNT_OPTS | STATMOUNT_SB_SOURCE,
     )?;
     Ok(Mount {
         dev: answer.dev(),

@@ -38,10 +38,7 @@ pub fn readahead_kib(inputs: &Inputs, page_kib: u64) -> u64 {
     let cap = memory_cap_kib(inputs);
     // Where the cap falls below one rsize the cap holds, down to the kernel's default. An rsize above 16 MiB does not exist.
     let capped = wanted.min(MAX_KIB).min(cap);
-    let small = inputs.is_nfs_root
-        || inputs
-            .memory
-            .is_some_and(|m| m.total_kib < SMALL_MEMORY_KIB);
+    let small = inputs.is_nfs_root || inputs.memory.is_some_and(|m| m.total_kib < SMALL_MEMORY_KIB);
     let value = if small {
         capped.clamp(MIN_SMALL_KIB, MAX_SMALL_KIB)
     } else {
@@ -54,9 +51,7 @@ pub fn readahead_kib(inputs: &Inputs, page_kib: u64) -> u64 {
 
 /// Two windows live per reader: one being consumed, one in flight. All readers together may fill 5 % of what is available.
 fn memory_cap_kib(inputs: &Inputs) -> u64 {
-    inputs
-        .memory
-        .map_or(MAX_KIB, |m| m.available_kib / 20 / (2 * STREAMS))
+    inputs.memory.map_or(MAX_KIB, |m| m.available_kib / 20 / (2 * STREAMS))
 }
 
 #[cfg(test)]
@@ -82,26 +77,8 @@ mod tests {
     fn four_reads_or_what_the_cloud_asks_for() {
         let big = inputs(1024, 64 * GIB);
         assert_eq!(readahead_kib(&big, 4), 4096);
-        assert_eq!(
-            readahead_kib(
-                &Inputs {
-                    is_cloud: true,
-                    ..big
-                },
-                4
-            ),
-            15360
-        );
-        assert_eq!(
-            readahead_kib(
-                &Inputs {
-                    memory: None,
-                    ..big
-                },
-                4
-            ),
-            4096
-        );
+        assert_eq!(readahead_kib(&Inputs { is_cloud: true, ..big }, 4), 15360);
+        assert_eq!(readahead_kib(&Inputs { memory: None, ..big }, 4), 4096);
         assert_eq!(readahead_kib(&inputs(64, 64 * GIB), 4), 256);
     }
 
@@ -121,15 +98,6 @@ mod tests {
             ..inputs(1024, 64 * GIB)
         };
         assert_eq!(readahead_kib(&thin, 4), 1024);
-        assert_eq!(
-            readahead_kib(
-                &Inputs {
-                    rsize_kib: 32,
-                    ..thin
-                },
-                4
-            ),
-            128
-        );
+        assert_eq!(readahead_kib(&Inputs { rsize_kib: 32, ..thin }, 4), 128);
     }
 }

@@ -77,9 +77,9 @@ pub fn by_version(policy: &Policy, device: &Device, machine: &Machine) -> Decisi
         Some(wish) => match wish.value {
             Value::Kib(kib) => set(kib, wish, machine, wish.to_string()),
             Value::Leave => leave(wish),
-            Value::TimesRsize(_) | Value::Auto => leave(format_args!(
-                "{wish}: needs the mount, which is not to be seen"
-            )),
+            Value::TimesRsize(_) | Value::Auto => {
+                leave(format_args!("{wish}: needs the mount, which is not to be seen"))
+            }
         },
     }
 }
@@ -92,16 +92,10 @@ fn with_mount(wish: &Wish, mount: &Mount, device: &Device, machine: &Machine) ->
         Value::Auto => mount.rsize_kib().map(|rsize_kib| {
             let inputs = auto::Inputs {
                 rsize_kib,
-                nconnect: mount
-                    .option("nconnect")
-                    .and_then(crate::decimal::decimal)
-                    .unwrap_or(1),
+                nconnect: mount.option("nconnect").and_then(crate::decimal::decimal).unwrap_or(1),
                 memory: machine.memory,
                 is_cloud: machine.is_cloud,
-                is_nfs_root: device
-                    .mounts
-                    .iter()
-                    .any(|m| m.mount_point.as_deref() == Some(b"/")),
+                is_nfs_root: device.mounts.iter().any(|m| m.mount_point.as_deref() == Some(b"/")),
             };
             auto::readahead_kib(&inputs, machine.page_kib)
         }),
@@ -109,10 +103,7 @@ fn with_mount(wish: &Wish, mount: &Mount, device: &Device, machine: &Machine) ->
     let Some(kib) = kib else {
         return leave(format_args!("{wish}: the mount does not say its rsize"));
     };
-    if let Some(now) = device
-        .now_kib
-        .filter(|now| !is_default_or_rule(*now, mount))
-    {
+    if let Some(now) = device.now_kib.filter(|now| !is_default_or_rule(*now, mount)) {
         if now != kib {
             return leave(format_args!(
                 "{wish}: {kib}, but {now} was set by somebody else; a rule takes the place of the kernel's value only"
@@ -139,10 +130,7 @@ fn set(kib: u64, wish: &Wish, machine: &Machine, reason: String) -> Decision {
     let whole = bounded - bounded % machine.page_kib;
     let mut notes = Vec::new();
     if bounded < kib {
-        notes.push(format!(
-            "{}: {kib} KiB is above 64 MiB; 64 MiB it is",
-            wish.at
-        ));
+        notes.push(format!("{}: {kib} KiB is above 64 MiB; 64 MiB it is", wish.at));
     }
     if whole == 0 {
         notes.push(match kib {
@@ -153,10 +141,7 @@ fn set(kib: u64, wish: &Wish, machine: &Machine, reason: String) -> Decision {
             ),
         });
         if kib != 0 {
-            return Decision {
-                notes,
-                ..leave(wish)
-            };
+            return Decision { notes, ..leave(wish) };
         }
     }
     Decision {

@@ -4,12 +4,7 @@ use std::fmt::Write as _;
 
 /// Rows of cells, the first row the headings. The last column is not padded. Cells are escaped already.
 pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
     let mut out = String::new();
     for row in rows {

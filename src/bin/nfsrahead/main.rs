@@ -42,12 +42,7 @@ fn process() -> Process<'static> {
     Process {
         variable: &|name| std::env::var_os(OsStr::from_bytes(name)).map(OsString::into_vec),
         // A duplicate, for `std::io::stdout` takes a closed descriptor for a success.
-        stdout: &|| {
-            std::io::stdout()
-                .as_fd()
-                .try_clone_to_owned()
-                .map(File::from)
-        },
+        stdout: &|| std::io::stdout().as_fd().try_clone_to_owned().map(File::from),
     }
 }
 
