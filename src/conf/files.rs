@@ -68,11 +68,17 @@ impl fmt::Display for Warning {
         if let Some(line) = self.line {
             write!(f, "{line}:")?;
         }
-        write!(f, " {}", self.kind.text())?;
-        if !self.detail.is_empty() {
-            write!(f, ": {}", self.detail)?;
+        write!(f, " {}", self.reason())
+    }
+}
+
+impl Warning {
+    /// What is wrong, without the place.
+    pub fn reason(&self) -> String {
+        match self.detail.as_str() {
+            "" => self.kind.text().to_owned(),
+            detail => format!("{}: {detail}", self.kind.text()),
         }
-        Ok(())
     }
 }
 

@@ -76,6 +76,8 @@ impl Keys {
 pub struct Wish {
     pub value: Value,
     pub at: Location,
+    /// As written, `$NAME` resolved.
+    pub text: Vec<u8>,
     /// The key, and the sub-section if there is one: what is printed as the rule.
     pub rule: String,
 }
@@ -309,7 +311,12 @@ impl Builder<'_> {
 
     fn wish(&mut self, text: &[u8], at: Location, rule: String) -> Option<Wish> {
         match Value::parse(text) {
-            Ok(value) => Some(Wish { value, at, rule }),
+            Ok(value) => Some(Wish {
+                value,
+                at,
+                text: text.to_vec(),
+                rule,
+            }),
             Err(why) => {
                 let text = format!("{rule}={} is not used: {why}", escape(text));
                 self.problem(&at, ProblemKind::BadValue, text);
