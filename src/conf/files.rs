@@ -245,16 +245,25 @@ impl Loader<'_> {
             }
             Err(e) if e.kind() == ErrorKind::NotFound => Text::Missing,
             Err(e) => {
-                self.warn(WarningKind::Unreadable, file, None, e.to_string());
+                let detail = match e.kind() {
+                    ErrorKind::FileTooLarge if limit == MAX_FILE_BYTES => {
+                        format!("longer than {MAX_FILE_BYTES} bytes")
+                    }
+                    ErrorKind::FileTooLarge => {
+                        format!("all files together are longer than {MAX_BYTES} bytes")
+                    }
+                    _ => e.to_string(),
+                };
+                self.warn(WarningKind::Unreadable, file, None, detail);
                 Text::Unreadable
             }
         }
     }
 
     fn warn(&mut self, kind: WarningKind, file: &Rc<Path>, line: Option<u32>, detail: String) {
-        let kind = match self.conf.warnings.len() {
-            ..MAX_WARNINGS => kind,
-            MAX_WARNINGS => WarningKind::TooMany,
+        let (kind, detail) = match self.conf.warnings.len() {
+            ..MAX_WARNINGS => (kind, detail),
+            MAX_WARNINGS => (WarningKind::TooMany, String::new()),
             _ => return,
         };
         self.conf.warnings.push(Warning {
@@ -299,7 +308,7 @@ fn read_regular(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    let too_long = || io::Error::other(format!("longer than the limit of {limit} bytes"));
+    let too_long = || io::Error::from(ErrorKind::FileTooLarge);
     let size = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
     if size > limit {
         return Err(too_long());
@@ -326,4 +335,37 @@ fn read_regular(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     }
     text.truncate(filled);
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files of /proc say that they are empty, and grow while they are read.
+    #[test]
+    fn size_unknown() {
+        let path = Path::new("/proc/filesystems");
+        let text = fs::read(path).unwrap();
+        assert_eq!(read_regular(path, 1 << 20).unwrap(), text);
+        assert_eq!(read_regular(path, text.len()).unwrap(), text);
+        assert!(read_regular(path, text.len() - 1).is_err());
+    }
+
+    #[test]
+    fn drop_in_names() {
+        for name in ["a.conf", "a.b.conf", "-.conf", " .conf"] {
+            assert!(is_drop_in(name.as_bytes()), "{name}");
+        }
+        for name in [
+            ".conf",
+            ".a.conf",
+            "conf",
+            "a.CONF",
+            "a.conf~",
+            "a.conf.bak",
+            "",
+        ] {
+            assert!(!is_drop_in(name.as_bytes()), "{name}");
+        }
+    }
 }
