@@ -1,6 +1,7 @@
 //! Readahead belongs to the superblock: of several mounts that share one, only one gets what it wants.
 
 use crate::conf::policy::{Policy, Wish};
+use crate::conf::scope::Kind;
 use crate::kernel::mountinfo::{Mount, Version};
 use crate::report::escape::escape;
 
@@ -12,15 +13,15 @@ pub struct Contest<'a> {
 }
 
 impl Policy {
-    /// The strongest wish wins; among equals that of the oldest mount. A mount without a rule of its own loses nothing.
+    /// The wish of the strongest kind wins; among equals that of the oldest mount. A mount without a rule of its own loses nothing.
     /// None: nothing is configured for any of them.
     pub fn contest<'a>(&'a self, mounts: &'a [Mount], version: Version) -> Option<Contest<'a>> {
         let wishes = mounts
             .iter()
-            .filter_map(|mount| self.wish_for(mount, version).map(|(rank, wish)| (rank, mount, wish)));
-        let (_, winner, won) = wishes.clone().min_by_key(|(rank, ..)| *rank)?;
+            .filter_map(|mount| self.wish_for(mount, version).map(|(kind, wish)| (kind, mount, wish)));
+        let (_, winner, won) = wishes.clone().min_by_key(|(kind, ..)| *kind)?;
         let losers = wishes
-            .filter(|(rank, _, wish)| self.is_rule(*rank) && wish.value != won.value)
+            .filter(|(kind, _, wish)| *kind != Kind::Version && wish.value != won.value)
             .map(|(_, mount, wish)| (mount, wish))
             .collect();
         Some(Contest { won, winner, losers })
