@@ -6,6 +6,9 @@
 
 mod common;
 
+/// The program of nfs-utils that shows how it reads nfs.conf.
+const NFSCONF: &str = "/usr/sbin/nfsconf";
+
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write;
@@ -295,7 +298,7 @@ impl Bench {
     }
 
     fn nfsconf(&self, args: &[&OsStr]) -> Output {
-        let mut command = Command::new(common::NFSCONF);
+        let mut command = Command::new(NFSCONF);
         command.arg("--file").arg(self.theirs.join("main"));
         command.env_clear().env("HOME", "/root").args(args);
         command.output().unwrap()
@@ -457,7 +460,7 @@ fn seed() -> u64 {
 
 #[test]
 fn as_nfsconf() {
-    if !Path::new(common::NFSCONF).exists() {
+    if !Path::new(NFSCONF).exists() {
         return common::skip("no nfsconf (package nfs-common or nfs-utils)");
     }
     let dir = tempfile::tempdir().unwrap();

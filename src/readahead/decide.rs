@@ -80,7 +80,6 @@ fn with_mount(wish: &Wish, mount: &Mount, device: &Device, machine: &Machine) ->
         Value::Auto => mount.rsize_kib().map(|rsize_kib| {
             let inputs = auto::Inputs {
                 rsize_kib,
-                nconnect: mount.option("nconnect").and_then(crate::decimal::decimal).unwrap_or(1),
                 memory: machine.memory,
                 is_cloud: machine.is_cloud,
                 is_nfs_root: device.mounts.iter().any(|m| m.mount_point.as_deref() == Some(b"/")),
