@@ -1,5 +1,7 @@
 //! Every folder of tests/trees is a case; tests/trees/README.md says how one is made.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
+
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +11,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{peer, run, tree};
 use nfsrahead::kernel::mountinfo::unescape;
@@ -21,20 +24,32 @@ const ROOT: &str = "ROOT";
 
 #[test]
 fn trees() {
+    if nfsrahead::kernel::vm::page_kib() != 4 {
+        return common::skip("tests/trees: the values are those of pages of 4 KiB");
+    }
     let peer_is_missing = peer::missing();
     if let Some(reason) = &peer_is_missing {
         common::skip(&format!("comparison with nfs-utils: {reason}"));
     }
-    let mut report = Report::default();
-    for dir in folders() {
-        let name = dir.file_name().unwrap().to_str().unwrap().to_owned();
-        report.cases += 1;
-        match Case::open(&dir) {
-            Ok(case) => case.check(&name, peer_is_missing.is_none(), &mut report),
-            Err(e) => report.fail(&name, "case", &e),
+    let folders = folders();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut report = Report::default();
+        while let Some(dir) = folders.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let name = dir.file_name().unwrap().to_str().unwrap().to_owned();
+            report.cases += 1;
+            match Case::open(dir) {
+                Ok(case) => case.check(&name, peer_is_missing.is_none(), &mut report),
+                Err(e) => report.fail(&name, "case", &e),
+            }
         }
-    }
-    report.close();
+        report
+    };
+    let reports = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+    });
+    Report::sum(reports).close();
 }
 
 /// Two cases with one number are two cases; a number that is gone stays gone.
@@ -60,6 +75,20 @@ struct Report {
 }
 
 impl Report {
+    fn sum(reports: Vec<Report>) -> Report {
+        let mut all = Report::default();
+        for report in reports {
+            all.cases += report.cases;
+            all.commands += report.commands;
+            all.compared += report.compared;
+            all.differences.extend(report.differences);
+            all.failures.extend(report.failures);
+        }
+        all.differences.sort();
+        all.failures.sort();
+        all
+    }
+
     fn fail(&mut self, case: &str, what: &str, why: &str) {
         self.failures.push(format!("{case}: {what}: {why}"));
     }
@@ -71,7 +100,7 @@ impl Report {
         let mut text = String::new();
         for (mark, lines) in [('-', expected), ('+', got)] {
             for line in lines.split_inclusive('\n') {
-                let end = if line.ends_with('\n') { "" } else { "<no newline>\n" };
+                let end = if line.ends_with('\n') { "" } else { " (no newline at the end)" };
                 let _ = write!(text, "\n{mark}{}{end}", line.trim_end_matches('\n'));
             }
         }
@@ -298,12 +327,12 @@ impl Step {
         self.arguments.iter().any(is)
     }
 
-    /// `nfsrahead [-dF] DEVICE`: the form that both programs know.
+    /// The device of `nfsrahead [-dF] DEVICE`, the form that both programs know, as it stands in `cmd`.
     fn peer_device(&self) -> Option<&str> {
         let (device, flags) = self.arguments.split_last()?;
         let is_known = |flag: &OsString| is_short_flags(flag, b"dF", b'd') || is_short_flags(flag, b"dF", b'F');
         let is_device = !device.as_bytes().starts_with(b"-");
-        (is_device && flags.iter().all(is_known)).then(|| device.to_str().unwrap())
+        (is_device && flags.iter().all(is_known)).then(|| self.line.rsplit(' ').next())?
     }
 }
 
