@@ -157,6 +157,24 @@ fn mount(id: u64) -> io::Result<Mount> {
     })
 }
 
+/// The mount if it is NFS and of this device: most are not, so the paths are asked for only then.
+fn mount_if_of(id: u64, dev: Dev) -> io::Result<Option<Mount>> {
+    let brief = Answer::ask(id, STATMOUNT_SB_BASIC)?;
+    if brief.dev() == dev && brief.is_nfs() {
+        mount(id).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+/// A mount may go away between the list and the question; that is no error.
+fn gone_is_none<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
+    match answer {
+        Err(e) if e.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
 /// How far back to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
@@ -176,16 +194,8 @@ pub fn mounts_of(dev: Dev, depth: Depth) -> io::Result<Vec<Mount>> {
     loop {
         let (ids, n) = newest_ids(before)?;
         for &id in &ids[..n] {
-            // A mount that went away meanwhile is no error.
-            let Ok(brief) = Answer::ask(id, STATMOUNT_SB_BASIC) else {
-                continue;
-            };
-            if brief.dev() == dev && brief.is_nfs() {
-                match mount(id) {
-                    Ok(mount) => found.push(mount),
-                    Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {}
-                    Err(e) => return Err(e),
-                }
+            if let Some(mount) = gone_is_none(mount_if_of(id, dev))?.flatten() {
+                found.push(mount);
             }
         }
         seen += n;
