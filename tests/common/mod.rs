@@ -1,4 +1,10 @@
-//! What several test programs need.
+//! What several test programs need; each uses its part.
+#![allow(dead_code)]
+
+pub mod namespace;
+pub mod peer;
+pub mod run;
+pub mod tree;
 
 use std::io::Write;
 
