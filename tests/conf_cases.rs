@@ -20,10 +20,6 @@ use nfsrahead::root::{Root, NFS_CONF};
 
 /// Where `ours/` holds instead of `expect/`, and why.
 const DIFFERENCES: &[(&str, &str)] = &[
-    (
-        "23-arg-basic",
-        "arguments are asked for with case: they are paths, and /srv/A is not /srv/a",
-    ),
     ("25-arg-unclosed", "a broken header opens no section"),
     ("26-arg-bracket", "a broken header opens no section"),
     ("28-arg-override-leak", "plain section and each argument are separate"),
