@@ -10,6 +10,8 @@ DOCDIR     ?= $(PREFIX)/share/doc/nfsrahead
 DESTDIR    ?=
 
 CARGO ?= cargo
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 
 # musl where its target is installed: it starts in half the time of a static glibc. Either way no shared libraries.
 HOST   := $(shell rustc -vV | sed -n 's/^host: //p')
@@ -19,7 +21,7 @@ TARGET ?= $(shell test -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)" && ech
 HELPER := target/helper/$(TARGET)/release/nfsrahead
 
 .DEFAULT_GOAL := help
-.PHONY: help all helper tools rules demo check check-vm bench fuzz fuzz-build fmt lint test install uninstall clean
+.PHONY: help all helper helper-path tools rules setup demo check check-vm fuzz fuzz-build fmt lint shell-lint test install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -46,10 +48,12 @@ install: all ## into $(DESTDIR)$(PREFIX)
 	install -D -m 0644 target/99-nfs.rules $(DESTDIR)$(UDEVDIR)/rules.d/99-nfs.rules
 	install -D -m 0644 man/nfsrahead.8 $(DESTDIR)$(MANDIR)/man8/nfsrahead.8
 	install -D -m 0644 man/nfsrahead.conf.5 $(DESTDIR)$(MANDIR)/man5/nfsrahead.conf.5
+	install -D -m 0644 man/nfstune.1 $(DESTDIR)$(MANDIR)/man1/nfstune.1
 
 uninstall: ## what install put there
 	rm -f $(DESTDIR)$(LIBEXECDIR)/nfsrahead $(DESTDIR)$(BINDIR)/nfstune $(DESTDIR)$(UDEVDIR)/rules.d/99-nfs.rules \
-		$(DESTDIR)$(MANDIR)/man8/nfsrahead.8 $(DESTDIR)$(MANDIR)/man5/nfsrahead.conf.5
+		$(DESTDIR)$(MANDIR)/man8/nfsrahead.8 $(DESTDIR)$(MANDIR)/man5/nfsrahead.conf.5 \
+		$(DESTDIR)$(MANDIR)/man1/nfstune.1
 
 fmt: ## formatting, checked
 	$(CARGO) fmt --check
@@ -57,8 +61,26 @@ fmt: ## formatting, checked
 lint: ## clippy, warnings are errors
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 
-test: helper ## tests on this machine; skips are counted
-	$(CARGO) test --locked
+test: helper ## tests on this machine; skips are counted, and errors if CI is set
+	$(CARGO) test --locked 2>&1 | tee target/test.log
+	@echo "skipped: $$(grep -c '^SKIP' target/test.log)"
+
+shell-lint: ## shellcheck
+	shellcheck .ci/run tests/setup $$(find tests -name '*.sh') $$(grep -rlE '^\#!/bin/(ba)?sh' tests --include='[!.]*' --exclude='*.*')
+
+setup: ## Debian packages that check needs (installs them if root)
+	tests/setup
+
+check: setup fmt lint shell-lint test check-vm ## everything: this machine, then real NFS in a virtual machine
+
+check-vm: helper ## real kernels, real NFS, real udev in a virtual machine; KERNEL=newest adds a kernel, TEST=name picks tests
+	tests/vm/run --helper $(HELPER) $(if $(TEST),--test $(TEST))
+
+demo: setup helper ## a real NFS mount gets its readahead from nfs.conf through udev
+	tests/vm/run --helper $(HELPER) --kernel 6.12 --test demo
+
+helper-path: ## where the static helper is built
+	@echo $(HELPER)
 
 # Two at a time: make -j2 fuzz. What a run learns stays in tests/fuzz/corpus, for the next one.
 FUZZ_TARGETS := $(basename $(notdir $(wildcard tests/fuzz/targets/*.rs)))
@@ -69,7 +91,8 @@ fuzz: $(FUZZ_TARGETS:%=fuzz-%) ## every fuzz target for SECONDS=60; takes nightl
 fuzz-%: fuzz-build
 	@mkdir -p tests/fuzz/corpus/$*
 	$(CARGO) +nightly fuzz run --fuzz-dir tests/fuzz $* tests/fuzz/corpus/$* tests/fuzz/seeds/$* \
-		$(if $(filter grammar,$*),tests/conf-cases) -- -dict=tests/fuzz/words -max_total_time=$(SECONDS) -timeout=5 -max_len=8192 -print_final_stats=1 -verbosity=0
+		$(if $(filter grammar,$*),tests/conf-cases) -- -dict=tests/fuzz/words \
+		-max_total_time=$(SECONDS) -timeout=5 -max_len=8192 -print_final_stats=1 -verbosity=0
 
 fuzz-build:
 	$(CARGO) +nightly fuzz build --fuzz-dir tests/fuzz

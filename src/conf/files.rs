@@ -68,11 +68,17 @@ impl fmt::Display for Warning {
         if let Some(line) = self.line {
             write!(f, "{line}:")?;
         }
-        write!(f, " {}", self.kind.text())?;
-        if !self.detail.is_empty() {
-            write!(f, ": {}", self.detail)?;
+        write!(f, " {}", self.reason())
+    }
+}
+
+impl Warning {
+    /// What is wrong, without the place.
+    pub fn reason(&self) -> String {
+        match self.detail.as_str() {
+            "" => self.kind.text().to_owned(),
+            detail => format!("{}: {detail}", self.kind.text()),
         }
-        Ok(())
     }
 }
 
@@ -239,16 +245,25 @@ impl Loader<'_> {
             }
             Err(e) if e.kind() == ErrorKind::NotFound => Text::Missing,
             Err(e) => {
-                self.warn(WarningKind::Unreadable, file, None, e.to_string());
+                let detail = match e.kind() {
+                    ErrorKind::FileTooLarge if limit == MAX_FILE_BYTES => {
+                        format!("longer than {MAX_FILE_BYTES} bytes")
+                    }
+                    ErrorKind::FileTooLarge => {
+                        format!("all files together are longer than {MAX_BYTES} bytes")
+                    }
+                    _ => e.to_string(),
+                };
+                self.warn(WarningKind::Unreadable, file, None, detail);
                 Text::Unreadable
             }
         }
     }
 
     fn warn(&mut self, kind: WarningKind, file: &Rc<Path>, line: Option<u32>, detail: String) {
-        let kind = match self.conf.warnings.len() {
-            ..MAX_WARNINGS => kind,
-            MAX_WARNINGS => WarningKind::TooMany,
+        let (kind, detail) = match self.conf.warnings.len() {
+            ..MAX_WARNINGS => (kind, detail),
+            MAX_WARNINGS => (WarningKind::TooMany, String::new()),
             _ => return,
         };
         self.conf.warnings.push(Warning {
@@ -276,4 +291,19 @@ fn is_drop_in(name: &[u8]) -> bool {
 /// A name in an include line, seen from the file that holds the line.
 fn beside(file: &Path, name: &[u8]) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).join(OsStr::from_bytes(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drop_in_names() {
+        for name in ["a.conf", "a.b.conf", "-.conf", " .conf"] {
+            assert!(is_drop_in(name.as_bytes()), "{name}");
+        }
+        for name in [".conf", ".a.conf", "conf", "a.CONF", "a.conf~", "a.conf.bak", ""] {
+            assert!(!is_drop_in(name.as_bytes()), "{name}");
+        }
+    }
 }

@@ -173,7 +173,8 @@ impl Section {
     }
 
     fn line(&mut self, line: &[u8], number: u32, out: &mut impl FnMut(Item<'_>)) {
-        let line = trim_start(line);
+        let start = line.iter().position(|&b| !is_space(b));
+        let line = start.map_or(&[][..], |start| &line[start..]);
         let result = match line {
             [] | [b'#' | b';', ..] => Ok(()),
             [b'[', inside @ ..] => self.header(inside),
@@ -199,12 +200,7 @@ impl Section {
     }
 
     fn assignment(&self, text: &[u8], line: u32, out: &mut impl FnMut(Item<'_>)) -> Result<(), WarningKind> {
-        let Some((tag, value)) = split(text, b'=') else {
-            return match text.iter().all(|&b| is_space(b)) {
-                true => Ok(()),
-                false => Err(WarningKind::NotAssignment),
-            };
-        };
+        let (tag, value) = split(text, b'=').ok_or(WarningKind::NotAssignment)?;
         if !self.is_open {
             return Err(WarningKind::NoSection);
         }
@@ -286,4 +282,68 @@ fn trim_end(mut text: &[u8]) -> &[u8] {
 /// White space as isspace(3) has it in the C locale: one more (vertical tab) than Rust's.
 pub(super) fn is_space(b: u8) -> bool {
     b.is_ascii_whitespace() || b == 0x0b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &[u8]) -> Vec<String> {
+        let mut lines = Vec::new();
+        parse(text, None, &mut |item| {
+            lines.push(match item {
+                Item::Assign {
+                    section,
+                    tag,
+                    value,
+                    line,
+                    ..
+                } => format!(
+                    "{line} {} {}={}",
+                    section.escape_ascii(),
+                    tag.escape_ascii(),
+                    value.escape_ascii()
+                ),
+                Item::Include { name, line, .. } => {
+                    format!("{line} include {}", name.escape_ascii())
+                }
+                Item::Warning { kind, line } => {
+                    format!("{} {}", line.unwrap_or_default(), kind.name())
+                }
+            });
+        });
+        lines
+    }
+
+    /// Before a line all white space goes; inside it only blanks do.
+    #[test]
+    fn leading_white_space() {
+        assert_eq!(
+            read(b"\x0c[s]\n\x0b\rt\x0c=\x0c5\n\r# c\n\x0c=1\n"),
+            ["2 s t\\x0c=\\x0c5", "4 no-tag"]
+        );
+    }
+
+    /// A line that ends in a backslash goes on in the next one; where there is none it has no end.
+    #[test]
+    fn continued_last_line() {
+        assert_eq!(read(b"[s]\na=1\\\nb"), ["2 s a=1  b"]);
+        assert_eq!(read(b"[s]\na=1\\\n"), ["2 last-line"]);
+        assert_eq!(read(b"[s]\na=1\\"), ["2 last-line"]);
+        assert_eq!(read(b"[s]\n\\\n"), ["2 last-line"]);
+    }
+
+    #[test]
+    fn nul_ends_the_text() {
+        assert_eq!(read(b"[s]\na=1\n\0b=2\n"), ["2 s a=1"]);
+        assert_eq!(read(b"[s]\na=1\0"), ["2 last-line"]);
+        assert_eq!(read(b"[s]\na=1\\\n\0"), ["2 last-line"]);
+    }
+
+    /// Only as the very first bytes; an included text may have one too.
+    #[test]
+    fn byte_order_mark() {
+        assert_eq!(read(b"\xef\xbb\xbf[s]\na=1\n"), ["1 bom", "2 s a=1"]);
+        assert_eq!(read(b"\n\xef\xbb\xbf[s]\n"), ["2 not-assignment"]);
+    }
 }

@@ -1,5 +1,7 @@
 //! What the admin wants.
 
+pub mod check;
+pub mod contest;
 mod files;
 pub mod fstab;
 pub mod grammar;

@@ -2,13 +2,14 @@
 //!
 //! Building a policy never fails. What cannot be used is a [`Problem`] with file and line, and the next source is used.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
 
 use crate::conf::fstab;
-use crate::conf::scope::Scope;
+use crate::conf::scope::{Kind, Scope};
 use crate::conf::value::Value;
 use crate::conf::{Assignment, Conf, Location, Resolved};
 use crate::decimal::decimal;
@@ -76,6 +77,8 @@ impl Keys {
 pub struct Wish {
     pub value: Value,
     pub at: Location,
+    /// As written, `$NAME` resolved.
+    pub text: Vec<u8>,
     /// The key, and the sub-section if there is one: what is printed as the rule.
     pub rule: String,
 }
@@ -146,7 +149,9 @@ impl Policy {
         builder.nfs_conf();
         builder.fstab(fstab);
         let mut policy = builder.policy;
-        policy.rules.sort_by_key(|rule| rule.scope.rank());
+        policy
+            .rules
+            .sort_by_key(|rule| (rule.scope.kind(), Reverse(rule.scope.detail())));
         policy
     }
 
@@ -156,9 +161,9 @@ impl Policy {
     }
 
     /// The rules that could say something about a mount of this version.
-    fn rules_for(&self, version: Version) -> impl Iterator<Item = (usize, &Rule, &Wish)> {
-        let wishes = self.rules.iter().enumerate();
-        wishes.filter_map(move |(i, rule)| Some((i, rule, rule.keys.of(version)?)))
+    fn rules_for(&self, version: Version) -> impl Iterator<Item = (&Rule, &Wish)> {
+        let rules = self.rules.iter();
+        rules.filter_map(move |rule| Some((rule, rule.keys.of(version)?)))
     }
 
     /// Must the mount be seen before the value is known? If not, the version is enough.
@@ -169,7 +174,7 @@ impl Policy {
 
     /// Must the mount's source be known too?
     pub fn needs_source(&self, version: Version) -> bool {
-        self.rules_for(version).any(|(_, rule, _)| rule.scope.needs_source())
+        self.rules_for(version).any(|(rule, _)| rule.scope.needs_source())
     }
 
     /// Does anything ask for the model, which looks at the machine?
@@ -185,17 +190,12 @@ impl Policy {
         self.by_version.of(version)
     }
 
-    /// Does this rank, as [`Self::wish_for`] gives it, belong to a rule of its own, not to the version?
-    pub fn is_rule(&self, rank: usize) -> bool {
-        rank < self.rules.len()
-    }
-
-    /// The strongest wish for this mount, and its rank: lower is stronger.
-    pub fn wish_for(&self, mount: &Mount, version: Version) -> Option<(usize, &Wish)> {
+    /// The strongest wish for this mount and where it comes from.
+    pub fn wish_for(&self, mount: &Mount, version: Version) -> Option<(Kind, &Wish)> {
         self.rules_for(version)
-            .find(|(_, rule, _)| rule.scope.covers(mount))
-            .map(|(rank, _, wish)| (rank, wish))
-            .or_else(|| Some((self.rules.len(), self.wish_by_version(version)?)))
+            .find(|(rule, _)| rule.scope.covers(mount))
+            .map(|(rule, wish)| (rule.scope.kind(), wish))
+            .or_else(|| Some((Kind::Version, self.wish_by_version(version)?)))
     }
 }
 
@@ -309,7 +309,12 @@ impl Builder<'_> {
 
     fn wish(&mut self, text: &[u8], at: Location, rule: String) -> Option<Wish> {
         match Value::parse(text) {
-            Ok(value) => Some(Wish { value, at, rule }),
+            Ok(value) => Some(Wish {
+                value,
+                at,
+                text: text.to_vec(),
+                rule,
+            }),
             Err(why) => {
                 let text = format!("{rule}={} is not used: {why}", escape(text));
                 self.problem(&at, ProblemKind::BadValue, text);

@@ -18,7 +18,7 @@ pub fn read_regular(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    let too_long = || io::Error::other(format!("longer than the limit of {limit} bytes"));
+    let too_long = || io::Error::from(io::ErrorKind::FileTooLarge);
     let size = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
     if size > limit {
         return Err(too_long());
@@ -45,4 +45,19 @@ pub fn read_regular(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     }
     text.truncate(filled);
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files of /proc say that they are empty, and grow while they are read.
+    #[test]
+    fn size_unknown() {
+        let path = Path::new("/proc/filesystems");
+        let text = std::fs::read(path).unwrap();
+        assert_eq!(read_regular(path, 1 << 20).unwrap(), text);
+        assert_eq!(read_regular(path, text.len()).unwrap(), text);
+        assert!(read_regular(path, text.len() - 1).is_err());
+    }
 }

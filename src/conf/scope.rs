@@ -5,7 +5,19 @@ use std::net::IpAddr;
 use crate::conf::fstab::trim_slashes;
 use crate::kernel::mountinfo::Mount;
 
-/// The argument of a sub-section, or a line of fstab. What stands first beats what stands after it.
+/// Where a value comes from, the strongest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Fstab,
+    MountPoint,
+    Pattern,
+    Export,
+    Server,
+    /// The plain section: not about this mount in particular.
+    Version,
+}
+
+/// The argument of a sub-section, or a line of fstab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// One line of fstab: that very mount.
@@ -41,21 +53,27 @@ impl Scope {
         })
     }
 
-    /// Lower is stronger; the order of the first fields is the order of the variants.
-    pub fn rank(&self) -> (u8, std::cmp::Reverse<(usize, usize)>) {
-        let (kind, parts, bytes) = match self {
-            Scope::Fstab { .. } => (0, 0, 0),
-            Scope::MountPoint(path) => (1, 0, trim_root(path).len()),
-            // The pattern that says most: more parts, then more characters that are no wildcards.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Scope::Fstab { .. } => Kind::Fstab,
+            Scope::MountPoint(_) => Kind::MountPoint,
+            Scope::Pattern(_) => Kind::Pattern,
+            Scope::Export { .. } => Kind::Export,
+            Scope::Server(_) => Kind::Server,
+        }
+    }
+
+    /// Among scopes of one kind that take in the same mount the greater one says more about it: a longer path; of patterns
+    /// the one with more parts, then with more characters that are no wildcards.
+    pub fn detail(&self) -> (usize, usize) {
+        match self {
+            Scope::Fstab { .. } | Scope::Server(_) => (0, 0),
+            Scope::MountPoint(path) | Scope::Export { path, .. } => (0, trim_root(path).len()),
             Scope::Pattern(path) => (
-                2,
                 parts(path).filter(|part| *part != b"**").count(),
                 path.iter().filter(|b| !matches!(b, b'*' | b'?')).count(),
             ),
-            Scope::Export { path, .. } => (3, 0, trim_root(path).len()),
-            Scope::Server(_) => (4, 0, 0),
-        };
-        (kind, std::cmp::Reverse((parts, bytes)))
+        }
     }
 
     /// Does the scope take in this mount? What the kernel did not say about a mount matches nothing.

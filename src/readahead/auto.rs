@@ -10,7 +10,6 @@ use crate::kernel::vm::Memory;
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs {
     pub rsize_kib: u64,
-    pub nconnect: u64,
     pub memory: Option<Memory>,
     /// The firmware names a cloud vendor.
     pub is_cloud: bool,
@@ -32,9 +31,7 @@ const STREAMS: u64 = 32;
 pub fn readahead_kib(inputs: &Inputs, page_kib: u64) -> u64 {
     let rsize = inputs.rsize_kib.max(page_kib);
     let factor = if inputs.is_cloud { 15 } else { 4 };
-    let wanted = rsize
-        .saturating_mul(factor)
-        .max(rsize.saturating_mul(inputs.nconnect.min(4)));
+    let wanted = rsize.saturating_mul(factor);
     let cap = memory_cap_kib(inputs);
     // Where the cap falls below one rsize the cap holds, down to the kernel's default. An rsize above 16 MiB does not exist.
     let capped = wanted.min(MAX_KIB).min(cap);
@@ -63,7 +60,6 @@ mod tests {
     fn inputs(rsize_kib: u64, available_kib: u64) -> Inputs {
         Inputs {
             rsize_kib,
-            nconnect: 1,
             memory: Some(Memory {
                 total_kib: available_kib.max(4 * GIB),
                 available_kib,

@@ -1,13 +1,10 @@
 //! A device, its mounts and the policy → a value and the reason for it.
 
-use std::borrow::Cow;
-
 use crate::conf::policy::{Policy, Wish};
 use crate::conf::value::{Value, MAX_KIB};
 use crate::kernel::mountinfo::{Mount, Version};
 use crate::kernel::vm::Memory;
 use crate::readahead::auto;
-use crate::report::escape::escape;
 
 /// What is known about one device.
 #[derive(Debug, Clone, Copy)]
@@ -48,26 +45,17 @@ pub enum Action {
 /// The kernel's default since 5.4 (include/linux/mm.h `VM_READAHEAD_PAGES`).
 const KERNEL_DEFAULT_KIB: u64 = 128;
 
-/// The value for a device. Readahead belongs to the superblock, so mounts that share it share one value: the strongest wish
-/// wins, among equals that of the oldest mount, and the losers are named.
+/// The value for a device: that of the mount whose wish is the strongest, and a word to those that lose.
 pub fn decide(policy: &Policy, device: &Device, machine: &Machine) -> Decision {
-    let wishes: Vec<_> = device
-        .mounts
-        .iter()
-        .filter_map(|mount| {
-            policy
-                .wish_for(mount, device.version)
-                .map(|(rank, wish)| (rank, wish, mount))
-        })
-        .collect();
-    match wishes.iter().min_by_key(|(rank, ..)| *rank) {
-        Some((_, wish, mount)) => {
-            let mut decision = with_mount(wish, mount, device, machine);
-            decision.notes.extend(losers(policy, wish, &wishes));
-            decision
-        }
-        None => by_version(policy, device, machine),
-    }
+    let Some(contest) = policy.contest(device.mounts, device.version) else {
+        return by_version(policy, device, machine);
+    };
+    let mut decision = with_mount(contest.won, contest.winner, device, machine);
+    let losers = contest.losers.iter();
+    decision
+        .notes
+        .extend(losers.map(|(mount, lost)| contest.tell(mount, lost)));
+    decision
 }
 
 /// The value for a device by its version alone: right at once, and final where no rule needs the mount.
@@ -92,7 +80,6 @@ fn with_mount(wish: &Wish, mount: &Mount, device: &Device, machine: &Machine) ->
         Value::Auto => mount.rsize_kib().map(|rsize_kib| {
             let inputs = auto::Inputs {
                 rsize_kib,
-                nconnect: mount.option("nconnect").and_then(crate::decimal::decimal).unwrap_or(1),
                 memory: machine.memory,
                 is_cloud: machine.is_cloud,
                 is_nfs_root: device.mounts.iter().any(|m| m.mount_point.as_deref() == Some(b"/")),
@@ -157,19 +144,4 @@ fn leave(reason: impl ToString) -> Decision {
         reason: reason.to_string(),
         notes: Vec::new(),
     }
-}
-
-/// One line for every mount that has a rule of its own with another value.
-fn losers(policy: &Policy, won: &Wish, wishes: &[(usize, &Wish, &Mount)]) -> Vec<String> {
-    wishes
-        .iter()
-        .filter(|(rank, wish, _)| policy.is_rule(*rank) && wish.value != won.value)
-        .map(|(_, wish, mount)| {
-            let place = mount.mount_point.as_deref().map_or(Cow::from("a mount"), |p| escape(p).into());
-            format!(
-                "{place} wants {} ({wish}), but shares device {} and its one value; mount it with nosharecache to part them",
-                wish.value, mount.dev
-            )
-        })
-        .collect()
 }

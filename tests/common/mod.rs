@@ -2,9 +2,6 @@
 
 use std::io::Write;
 
-/// The program of nfs-utils that shows how it reads nfs.conf.
-pub const NFSCONF: &str = "/usr/sbin/nfsconf";
-
 /// Something this machine lacks keeps a test from running. Said where the test harness does not hide it; an error in CI,
 /// where everything is to be there.
 pub fn skip(reason: &str) {
