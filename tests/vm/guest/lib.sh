@@ -8,7 +8,7 @@ rules=/etc/udev/rules.d/99-nfs.rules
 
 # The pseudo root is a real one (no export has fsid=0), so an NFSv4 mount walks it level by level, each with a device of its own.
 start_server() {
-    modprobe -a nfsd nfs nfsv3 nfsv4 fuse loop veth sch_netem
+    modprobe -a nfsd nfs nfsv3 nfsv4 fuse veth sch_netem
     mount -t nfsd nfsd /proc/fs/nfsd
     mkdir -p /run/rpc_pipefs && mount -t rpc_pipefs sunrpc /run/rpc_pipefs
     mount -t tmpfs -o size=50% srv /srv
@@ -73,6 +73,62 @@ nfs() {
 # delay MS: one way, so a round trip over lo pays it twice
 delay() { tc qdisc replace dev lo root netem delay "${1}ms" limit 100000; }
 
+# at_once N OPTIONS EXPORT: N mounts at the same time
+at_once() {
+    local i pids=
+    for i in $(seq "$1"); do
+        nfs "$2" "$3" "/mnt/many/$i" &
+        pids="$pids $!"
+    done
+    # shellcheck disable=SC2086 # a list
+    wait $pids
+}
+
+# A second server in a network namespace of its own, 10.9.0.2 behind veth-client: it can be cut off.
+second_server_up() {
+    ip netns add server2
+    ip link add veth-client type veth peer name veth-server netns server2
+    ip addr add 10.9.0.1/24 dev veth-client
+    ip link set veth-client up
+    ip -n server2 addr add 10.9.0.2/24 dev veth-server
+    ip -n server2 link set veth-server up
+    ip -n server2 link set lo up
+    # A host name of its own, or NFSv4.1 takes it for the first server.
+    unshare -m -u --propagation private nsenter --net=/run/netns/server2 sh -c '
+        hostname server2
+        mount -t tmpfs run /run
+        mount -t tmpfs state /var/lib/nfs
+        mkdir -p /var/lib/nfs/sm /var/lib/nfs/sm.bak /var/lib/nfs/v4recovery /run/rpcbind
+        mount -t proc proc /proc
+        mount -t nfsd nfsd /proc/fs/nfsd
+        echo 10 >/proc/fs/nfsd/nfsv4leasetime
+        echo 10 >/proc/fs/nfsd/nfsv4gracetime
+        rpcbind
+        exportfs -ra
+        rpc.nfsd 4
+        rpc.mountd'
+}
+second_server_down() {
+    nsenter --net=/run/netns/server2 unshare -m --propagation private sh -c '
+        mount -t proc proc /proc && mount -t nfsd nfsd /proc/fs/nfsd && rpc.nfsd 0'
+    # shellcheck disable=SC2046 # a list
+    kill $(ip netns pids server2)
+    ip link del veth-client
+    ip netns del server2
+}
+
+# watch: from here on the kernel counts helpers that it starts (runs) and backing devices that it registers (devices)
+watch() {
+    cd /sys/kernel/tracing || return
+    echo >trace
+    echo 'filename ~ "*nfsrahead"' >events/sched/sched_process_exec/filter
+    echo 1 >events/sched/sched_process_exec/enable
+    echo 1 >events/writeback/writeback_bdi_register/enable
+    cd /
+}
+runs() { grep -c sched_process_exec: /sys/kernel/tracing/trace; }
+devices() { grep -c writeback_bdi_register: /sys/kernel/tracing/trace; }
+
 settle() { udevadm settle -t 100; }
 
 unmount_all() {
@@ -102,6 +158,19 @@ anonymous() { (cd /sys/class/bdi && ls -d 0:* 2>/dev/null); }
 
 dev_of() { mountpoint -d "$1"; }
 
+# count_set WANT: how many NFS mounts have it
+count_set() {
+    local dev got n=0
+    for dev in $(nfs_lines | cut -d' ' -f3); do
+        read -r got <"/sys/class/bdi/$dev/read_ahead_kb"
+        [ "$got" != "$1" ] || n=$((n + 1))
+    done
+    echo "$n"
+}
+
+# The device of the youngest NFS superblock, mounted or not; fails where there is none.
+newest_volume() { awk 'NR > 1 { dev = $4 } END { if (dev == "") exit 1; print dev }' /proc/fs/nfsfs/volumes; }
+
 dev_value() { cat "/sys/class/bdi/$1/read_ahead_kb"; }
 
 # value [MOUNT_POINT]: its read_ahead_kb once udev has nothing left to do
@@ -113,12 +182,7 @@ value() {
 xprts() { awk -v mnt="$1" '$1 == "device" { on = $5 == mnt } on && $1 == "xprt:" { n++ } END { print n + 0 }' /proc/self/mountstats; }
 
 # settle_ms: how long udev still takes, from now
-settle_ms() {
-    local from
-    from=$(now_ms)
-    settle
-    echo $(($(now_ms) - from))
-}
+settle_ms() { took_ms settle; }
 
 median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
@@ -131,6 +195,14 @@ wait_for() {
         [ $tries -gt 0 ] || return 1
         usleep 50000
     done
+}
+
+# took_ms COMMAND...
+took_ms() {
+    local from
+    from=$(now_ms)
+    "$@"
+    echo $(($(now_ms) - from))
 }
 
 # ---- assertions
