@@ -32,6 +32,6 @@ try "bytes that are not UTF-8" "$(printf 'bad\377\376utf')"
 try "the look of a mountinfo line" "a - nfs4 x"
 
 mkdir -p "/mnt/fs tab"
-echo "127.0.0.1:/srv/b /mnt/fs\\040tab nfs4 $own,x-nfsrahead=6000 0 0" >/etc/fstab
+printf '%s\n' "127.0.0.1:/srv/b /mnt/fs\\040tab nfs4 $own,x-nfsrahead=6000 0 0" >/etc/fstab
 mount "/mnt/fs tab"
 is "a blank in fstab" "$(value "/mnt/fs tab")" 6000
