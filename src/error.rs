@@ -26,11 +26,7 @@ pub enum Error {
 
     /// The kernel took a value and shows another one.
     #[error("{}: wrote {wrote}, reads back {read}", escape_path(path))]
-    ReadBack {
-        path: PathBuf,
-        wrote: u64,
-        read: String,
-    },
+    ReadBack { path: PathBuf, wrote: u64, read: String },
 
     /// An admin named something that is not an NFS mount.
     #[error("{what}: {why}")]
@@ -49,11 +45,7 @@ pub const EXIT_USAGE: i32 = 2;
 impl Error {
     pub fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
-        move |source| Error::Io {
-            doing,
-            path,
-            source,
-        }
+        move |source| Error::Io { doing, path, source }
     }
 
     pub fn exit_code(&self) -> i32 {

@@ -8,13 +8,17 @@
 //! [`kernel::mountinfo`]) → value and reason ([`readahead`]) → write and read back ([`apply`]).
 //!
 //! `nfstune config`, run by an admin: configuration ([`conf`]) → the present mounts ([`kernel::mountinfo`]) → findings
-//! ([`conf::check`]) → text or JSON.
+//! ([`conf`]) → text or JSON.
 //!
 //! The walls: [`readahead`] is pure, `kernel` and `conf` never write, only `apply` writes below /sys and /proc/sys, and the
 //! root directory is an argument everywhere ([`root::Root`]).
 
+pub mod apply;
 pub mod conf;
+pub mod decimal;
 pub mod error;
+pub mod helper;
 pub mod kernel;
+pub mod readahead;
 pub mod report;
 pub mod root;

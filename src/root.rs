@@ -4,6 +4,7 @@
 //! case or an image build works on a copy and the same code runs on the real system. Paths of the kernel and of the
 //! configuration are spelled here and nowhere else.
 
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -91,3 +92,13 @@ pub const NFS_CONF: &str = "/etc/nfs.conf";
 pub const USR_NFS_CONF: &str = "/usr/etc/nfs.conf";
 /// fstab(5).
 pub const FSTAB: &str = "/etc/fstab";
+
+/// The vendor's file that is read before `file`: below /usr/etc, for files below /etc only.
+pub fn usr_twin(file: &Path) -> Option<PathBuf> {
+    let bytes = file.as_os_str().as_bytes();
+    bytes.starts_with(b"/etc/").then(|| {
+        let mut twin = OsString::from("/usr");
+        twin.push(file);
+        PathBuf::from(twin)
+    })
+}

@@ -1,3 +1,4 @@
 //! What people see.
 
 pub mod escape;
+pub mod table;

@@ -1,1 +1,58 @@
-fn main() {}
+//! `nfstune`: what an admin asks about NFS readahead on this host.
+
+mod config;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use nfsrahead::error::Error;
+use nfsrahead::root::Root;
+
+/// Readahead of NFS mounts: the configuration
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    /// The directory that stands for /
+    #[arg(long, value_name = "DIR", default_value = "/", global = true)]
+    root: PathBuf,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// The configuration, as all NFS programs read it
+    Config(config::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let root = Root::new(cli.root);
+    let result = match cli.verb {
+        Verb::Config(args) => config::run(&root, &args),
+    };
+    result.unwrap_or_else(|e| {
+        complain(&e);
+        exit(e.exit_code())
+    })
+}
+
+/// One line to stderr, under our name. Nothing can be done where that fails.
+fn complain(what: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "nfstune: {what}");
+}
+
+/// All of what a verb prints, at once; output that cannot be written is a failure.
+fn print(bytes: &[u8]) -> Result<(), Error> {
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(bytes)
+        .and_then(|()| stdout.flush())
+        .map_err(Error::io("write", "standard output"))
+}
+
+fn exit(code: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+}

@@ -1,0 +1,4 @@
+//! The only code that writes to the kernel, and the lock that tells one writer of another.
+
+pub mod change;
+pub mod lock;

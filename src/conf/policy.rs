@@ -1,0 +1,386 @@
+//! What nfs.conf and fstab want for a mount: `[nfsrahead]`, its sub-sections, and the fstab option.
+//!
+//! Building a policy never fails. What cannot be used is a [`Problem`] with file and line, and the next source is used.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::rc::Rc;
+
+use crate::conf::fstab;
+use crate::conf::scope::Scope;
+use crate::conf::value::Value;
+use crate::conf::{Assignment, Conf, Location, Resolved};
+use crate::decimal::decimal;
+use crate::kernel::mountinfo::{Mount, Version};
+use crate::report::escape::escape;
+use crate::root::FSTAB;
+
+/// The section of nfs.conf.
+pub const SECTION: &[u8] = b"nfsrahead";
+
+/// What the helper has to keep of nfs.conf: the section, and where `$NAME` is looked up.
+pub const SECTIONS: &[&[u8]] = &[SECTION, b"environment"];
+
+/// Everything that was said about readahead.
+#[derive(Debug, Default)]
+pub struct Policy {
+    /// fstab lines and sub-sections, strongest first.
+    pub rules: Vec<Rule>,
+    /// The plain `[nfsrahead]` section: by protocol version.
+    pub by_version: Keys,
+    /// How long the helper may wait for a mount whose rule needs its path, seconds.
+    pub wait_s: u64,
+    /// May nfstuned look for mounts in other mount namespaces?
+    pub namespaces: bool,
+    /// Log what is done and why, as `-d` does.
+    pub debug: bool,
+    pub problems: Vec<Problem>,
+}
+
+/// A sub-section, or a line of fstab.
+#[derive(Debug)]
+pub struct Rule {
+    pub scope: Scope,
+    /// As in the file: `[nfsrahead "/srv/media"]`, or the name of the fstab option.
+    pub title: String,
+    /// Where it stands first.
+    pub at: Location,
+    pub keys: Keys,
+}
+
+/// The three keys of a section.
+#[derive(Debug, Default)]
+pub struct Keys {
+    pub nfs: Option<Wish>,
+    pub nfs4: Option<Wish>,
+    pub default: Option<Wish>,
+}
+
+impl Keys {
+    pub fn of(&self, version: Version) -> Option<&Wish> {
+        let exact = match version {
+            Version::V3 => &self.nfs,
+            Version::V4 => &self.nfs4,
+        };
+        exact.as_ref().or(self.default.as_ref())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.nfs.is_none() && self.nfs4.is_none() && self.default.is_none()
+    }
+}
+
+/// One usable value and where it was found.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    pub value: Value,
+    pub at: Location,
+    /// The key, and the sub-section if there is one: what is printed as the rule.
+    pub rule: String,
+}
+
+impl fmt::Display for Wish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}={}", self.at, self.rule, self.value)
+    }
+}
+
+/// Something in the configuration that was not used as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub at: Location,
+    pub kind: ProblemKind,
+    /// One line for people, without the place.
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// The value is not used.
+    BadValue,
+    /// No program reads this key.
+    UnknownKey,
+    /// The argument of the sub-section names nothing.
+    BadScope,
+    /// The same key again in the same section: the last one counts.
+    Repeated,
+}
+
+impl ProblemKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            ProblemKind::BadValue => "bad-value",
+            ProblemKind::UnknownKey => "unknown-key",
+            ProblemKind::BadScope => "bad-scope",
+            ProblemKind::Repeated => "repeated-key",
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.text)
+    }
+}
+
+/// Seconds the helper waits where nothing else is said, and the most it may be told to.
+const WAIT_DEFAULT_S: u64 = 2;
+const WAIT_MAX_S: u64 = 10;
+
+/// Where `$NAME` is looked up first.
+pub type Environment<'a> = &'a dyn Fn(&[u8]) -> Option<Vec<u8>>;
+
+impl Policy {
+    /// `fstab` is the text of the file; empty where there is none.
+    pub fn new(conf: &Conf, fstab: &[u8], environment: Environment) -> Policy {
+        let mut builder = Builder {
+            conf,
+            environment,
+            policy: Policy {
+                wait_s: WAIT_DEFAULT_S,
+                namespaces: true,
+                ..Policy::default()
+            },
+        };
+        builder.nfs_conf();
+        builder.fstab(fstab);
+        let mut policy = builder.policy;
+        policy.rules.sort_by_key(|rule| rule.scope.rank());
+        policy
+    }
+
+    /// Nothing that could give any mount a value: hands off.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.by_version.is_empty()
+    }
+
+    /// The rules that could say something about a mount of this version.
+    fn rules_for(&self, version: Version) -> impl Iterator<Item = (usize, &Rule, &Wish)> {
+        let wishes = self.rules.iter().enumerate();
+        wishes.filter_map(move |(i, rule)| Some((i, rule, rule.keys.of(version)?)))
+    }
+
+    /// Must the mount be seen before the value is known? If not, the version is enough.
+    pub fn needs_mount(&self, version: Version) -> bool {
+        self.rules_for(version).next().is_some()
+            || matches!(self.wish_by_version(version), Some(wish) if matches!(wish.value, Value::TimesRsize(_) | Value::Auto))
+    }
+
+    /// Must the mount's source be known too?
+    pub fn needs_source(&self, version: Version) -> bool {
+        self.rules_for(version).any(|(_, rule, _)| rule.scope.needs_source())
+    }
+
+    /// Does anything ask for the model, which looks at the machine?
+    pub fn uses_auto(&self) -> bool {
+        let keys = self.rules.iter().map(|rule| &rule.keys).chain([&self.by_version]);
+        keys.flat_map(|keys| [&keys.nfs, &keys.nfs4, &keys.default])
+            .flatten()
+            .any(|wish| wish.value == Value::Auto)
+    }
+
+    /// What is wanted for all mounts of this version.
+    pub fn wish_by_version(&self, version: Version) -> Option<&Wish> {
+        self.by_version.of(version)
+    }
+
+    /// Does this rank, as [`Self::wish_for`] gives it, belong to a rule of its own, not to the version?
+    pub fn is_rule(&self, rank: usize) -> bool {
+        rank < self.rules.len()
+    }
+
+    /// The strongest wish for this mount, and its rank: lower is stronger.
+    pub fn wish_for(&self, mount: &Mount, version: Version) -> Option<(usize, &Wish)> {
+        self.rules_for(version)
+            .find(|(_, rule, _)| rule.scope.covers(mount))
+            .map(|(rank, _, wish)| (rank, wish))
+            .or_else(|| Some((self.rules.len(), self.wish_by_version(version)?)))
+    }
+}
+
+struct Builder<'a> {
+    conf: &'a Conf,
+    environment: Environment<'a>,
+    policy: Policy,
+}
+
+/// The same section and argument, tags without case: what one assignment can override.
+type Slot<'a> = (Option<&'a [u8]>, Vec<u8>);
+
+impl Builder<'_> {
+    fn nfs_conf(&mut self) {
+        let conf = self.conf;
+        let mut last: BTreeMap<Slot, &Assignment> = BTreeMap::new();
+        for assignment in conf.assignments.iter().filter(|a| a.section == SECTION) {
+            let slot = (assignment.arg.as_deref(), assignment.tag.to_ascii_lowercase());
+            if let Some(earlier) = last.insert(slot, assignment) {
+                // An override in a later file is what drop-ins are for; twice in one file is a slip.
+                if earlier.at.file == assignment.at.file {
+                    let tag = escape(&assignment.tag);
+                    let text = format!("{tag} was set already in line {}; this one counts", earlier.at.line);
+                    self.problem(&assignment.at, ProblemKind::Repeated, text);
+                }
+            }
+        }
+        let mut rule: Option<Rule> = None;
+        for ((arg, tag), assignment) in last {
+            let Some(arg) = arg else {
+                self.plain(&tag, assignment);
+                continue;
+            };
+            let title = format!("[nfsrahead \"{}\"]", escape(arg));
+            if rule.as_ref().is_none_or(|rule| rule.title != title) {
+                self.finish(rule.take());
+                let Some(scope) = Scope::parse(arg) else {
+                    let text = format!("{title} is no mount point (/...), export (server:/...) or server (server:)");
+                    self.problem(&assignment.at, ProblemKind::BadScope, text);
+                    continue;
+                };
+                rule = Some(Rule {
+                    scope,
+                    title,
+                    at: assignment.at.clone(),
+                    keys: Keys::default(),
+                });
+            }
+            if let Some(rule) = &mut rule {
+                self.key(&mut rule.keys, &tag, assignment, Some(&rule.title));
+            }
+        }
+        self.finish(rule);
+    }
+
+    fn finish(&mut self, rule: Option<Rule>) {
+        self.policy.rules.extend(rule.filter(|rule| !rule.keys.is_empty()));
+    }
+
+    fn plain(&mut self, tag: &[u8], assignment: &Assignment) {
+        match tag {
+            b"wait" => {
+                let seconds = self.number(assignment);
+                match seconds.filter(|s| *s <= WAIT_MAX_S) {
+                    Some(seconds) => self.policy.wait_s = seconds,
+                    None => self.bad(assignment, "must be a whole number of seconds from 0 to 10"),
+                }
+            }
+            b"namespaces" => match self.text(assignment).as_deref().and_then(boolean) {
+                Some(yes) => self.policy.namespaces = yes,
+                None => self.bad(assignment, "must be yes or no"),
+            },
+            // nfs.conf(5) has it for every program: 0, or names of facilities. Here there is one.
+            b"debug" => {
+                let text = self.text(assignment).unwrap_or_default();
+                self.policy.debug = boolean(&text) != Some(false) && !text.eq_ignore_ascii_case(b"none");
+            }
+            _ => {
+                let mut keys = std::mem::take(&mut self.policy.by_version);
+                self.key(&mut keys, tag, assignment, None);
+                self.policy.by_version = keys;
+            }
+        }
+    }
+
+    fn key(&mut self, keys: &mut Keys, tag: &[u8], assignment: &Assignment, title: Option<&str>) {
+        let slot = match tag {
+            b"nfs" => &mut keys.nfs,
+            b"nfs4" => &mut keys.nfs4,
+            b"default" => &mut keys.default,
+            _ => {
+                let hint = match tag {
+                    b"nfsv4" | b"nfs4.0" | b"nfs4.1" | b"nfs4.2" | b"nfs41" | b"nfs42" => ", did you mean nfs4?",
+                    b"nfs2" | b"nfs3" | b"nfsv2" | b"nfsv3" => ", did you mean nfs?",
+                    _ => "",
+                };
+                let text = format!("unknown key {}{hint}", escape(tag));
+                return self.problem(&assignment.at, ProblemKind::UnknownKey, text);
+            }
+        };
+        let key = String::from_utf8_lossy(tag);
+        let rule = match title {
+            Some(title) => format!("{title} {key}"),
+            None => key.into_owned(),
+        };
+        // A variable that is not set is the same as no value (R49).
+        if let Some(text) = self.text(assignment) {
+            *slot = self.wish(&text, assignment.at.clone(), rule);
+        }
+    }
+
+    fn wish(&mut self, text: &[u8], at: Location, rule: String) -> Option<Wish> {
+        match Value::parse(text) {
+            Ok(value) => Some(Wish { value, at, rule }),
+            Err(why) => {
+                let text = format!("{rule}={} is not used: {why}", escape(text));
+                self.problem(&at, ProblemKind::BadValue, text);
+                None
+            }
+        }
+    }
+
+    fn fstab(&mut self, text: &[u8]) {
+        let file: Rc<Path> = Path::new(FSTAB).into();
+        for entry in fstab::parse(text) {
+            let at = Location {
+                file: file.clone(),
+                line: entry.line,
+            };
+            if let Some(wish) = self.wish(&entry.value, at.clone(), fstab::OPTION.to_owned()) {
+                self.policy.rules.push(Rule {
+                    scope: Scope::Fstab {
+                        mount_point: entry.mount_point.into_owned(),
+                        source: entry.source.into_owned(),
+                    },
+                    title: fstab::OPTION.to_owned(),
+                    at,
+                    keys: Keys {
+                        default: Some(wish),
+                        ..Keys::default()
+                    },
+                });
+            }
+        }
+    }
+
+    /// The value with `$NAME` resolved.
+    fn text(&mut self, assignment: &Assignment) -> Option<Vec<u8>> {
+        match self.conf.resolve(assignment, self.environment) {
+            Resolved::Value { value, .. } => Some(value.into_owned()),
+            Resolved::Unset => None,
+            Resolved::Loop(_) => {
+                self.bad(assignment, "the variable leads back to itself");
+                None
+            }
+        }
+    }
+
+    fn number(&mut self, assignment: &Assignment) -> Option<u64> {
+        decimal(self.text(assignment)?.trim_ascii())
+    }
+
+    fn bad(&mut self, assignment: &Assignment, why: &str) {
+        let text = format!(
+            "{}={} is not used: {why}",
+            escape(&assignment.tag),
+            escape(&assignment.value)
+        );
+        self.problem(&assignment.at, ProblemKind::BadValue, text);
+    }
+
+    fn problem(&mut self, at: &Location, kind: ProblemKind, text: String) {
+        self.policy.problems.push(Problem {
+            at: at.clone(),
+            kind,
+            text,
+        });
+    }
+}
+
+/// The words that nfs-utils knows (nfs.conf R53).
+fn boolean(text: &[u8]) -> Option<bool> {
+    match text.to_ascii_lowercase().as_slice() {
+        b"1" | b"t" | b"true" | b"y" | b"yes" | b"on" => Some(true),
+        b"0" | b"f" | b"false" | b"n" | b"no" | b"off" => Some(false),
+        _ => None,
+    }
+}

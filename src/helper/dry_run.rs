@@ -1,0 +1,150 @@
+//! `nfsrahead --dry-run`: what would be set, and why. For admins; reads what an ordinary user may read, writes nothing.
+
+use crate::conf::fstab::trim_slashes;
+use crate::conf::policy::Policy;
+use crate::error::Result;
+use crate::helper::args::Args;
+use crate::helper::{load, machine, shown, Process};
+use crate::kernel::bdi::{Access, Bdi, Dev};
+use crate::kernel::mountinfo::{self, Mount, Version};
+use crate::kernel::nfsfs;
+use crate::readahead::decide::{self, Action, Device, Machine};
+use crate::report::escape::escape;
+use crate::report::table::table;
+
+pub struct Report {
+    pub text: String,
+    /// Names that are neither a device nor a mount point of NFS.
+    pub unknown: Vec<Vec<u8>>,
+}
+
+/// One device and all its mounts.
+struct Row {
+    dev: Dev,
+    version: Version,
+    mounts: Vec<Mount>,
+}
+
+pub fn report(args: &Args, names: &[Vec<u8>], process: &Process) -> Result<Report> {
+    let (policy, warnings) = load(args, process);
+    for warning in warnings {
+        log::warn!("{warning}");
+    }
+    let all = devices(args)?;
+    let unknown = names
+        .iter()
+        .filter(|name| !all.iter().any(|row| row.is(name)))
+        .cloned()
+        .collect();
+    let is_wanted = |row: &&Row| names.is_empty() || names.iter().any(|name| row.is(name));
+    let wanted: Vec<_> = all.iter().filter(is_wanted).collect();
+    if wanted.is_empty() {
+        let text = if names.is_empty() { "no NFS mounts\n" } else { "" };
+        return Ok(Report {
+            text: text.to_owned(),
+            unknown,
+        });
+    }
+    let machine = machine(&args.root, &policy);
+    let mut lines = vec![[
+        "DEVICE",
+        "MOUNT POINT",
+        "SOURCE",
+        "VERSION",
+        "NOW KIB",
+        "SET KIB",
+        "WHY",
+    ]
+    .map(str::to_owned)];
+    let mut notes = String::new();
+    for row in wanted {
+        let now_kib = match Bdi::open(&args.root, row.dev, Access::Read)? {
+            Some(bdi) => bdi.read_ahead_kib()?,
+            None => None,
+        };
+        row.describe(&policy, now_kib, &machine, &mut lines, &mut notes);
+    }
+    Ok(Report {
+        text: table(&lines) + &notes,
+        unknown,
+    })
+}
+
+/// All NFS devices: those of the mount table in its order, then those that only the list of superblocks knows, which are
+/// mounted where this process cannot see it.
+fn devices(args: &Args) -> Result<Vec<Row>> {
+    let mut rows: Vec<Row> = Vec::new();
+    for mount in mountinfo::mounts(&args.root, None)? {
+        match rows.iter_mut().find(|row| row.dev == mount.dev) {
+            Some(row) => row.mounts.push(mount),
+            None => rows.push(Row {
+                dev: mount.dev,
+                version: mount.version(),
+                mounts: vec![mount],
+            }),
+        }
+    }
+    for volume in nfsfs::volumes(&args.root)? {
+        if !rows.iter().any(|row| row.dev == volume.dev) {
+            rows.push(Row {
+                dev: volume.dev,
+                version: volume.version,
+                mounts: Vec::new(),
+            });
+        }
+    }
+    Ok(rows)
+}
+
+impl Row {
+    /// Is it meant by this name? Names are compared as text: a mount point is never touched.
+    fn is(&self, name: &[u8]) -> bool {
+        let is_mount_point = |mount: &Mount| mount.mount_point.as_deref().is_some_and(|at| at == trim_slashes(name));
+        Dev::parse(name) == Some(self.dev) || self.mounts.iter().any(is_mount_point)
+    }
+
+    fn describe(
+        &self,
+        policy: &Policy,
+        now_kib: Option<u64>,
+        machine: &Machine,
+        lines: &mut Vec<[String; 7]>,
+        notes: &mut String,
+    ) {
+        let device = Device {
+            version: self.version,
+            mounts: &self.mounts,
+            now_kib,
+        };
+        let decision = decide::decide(policy, &device, machine);
+        let set = match decision.action {
+            Action::Set(kib) => kib.to_string(),
+            Action::Leave => "leave".to_owned(),
+        };
+        let line = |mount_point: String, source: String, version: String| {
+            [
+                self.dev.to_string(),
+                mount_point,
+                source,
+                version,
+                shown(now_kib),
+                set.clone(),
+                decision.reason.clone(),
+            ]
+        };
+        let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map_or_else(|| "?".to_owned(), escape);
+        for mount in &self.mounts {
+            lines.push(line(
+                text(&mount.mount_point),
+                text(&mount.source),
+                escape(mount.shown_version()),
+            ));
+        }
+        if self.mounts.is_empty() {
+            lines.push(line("?".to_owned(), "?".to_owned(), self.version.to_string()));
+        }
+        for note in &decision.notes {
+            notes.push_str(&format!("note: {}: {note}\n", self.dev));
+        }
+    }
+}

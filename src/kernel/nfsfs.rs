@@ -1,0 +1,109 @@
+//! /proc/fs/nfsfs/volumes: every NFS superblock of this network namespace, before udev hears of it.
+//! (kernel: fs/nfs/client.c `nfs_volume_list_show`)
+//!
+//! A superblock is listed before its backing device raises the "add" event, so this file answers at once whether a device
+//! is NFS and which version it speaks. It has no minor version, no rsize and no path.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+
+use crate::error::{Error, Result};
+use crate::kernel::bdi::Dev;
+use crate::kernel::mountinfo::Version;
+use crate::root::Root;
+
+/// One line: `NV SERVER PORT DEV FSID FSC`, parted by blanks; the server's address and port are hexadecimal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Volume {
+    pub version: Version,
+    pub dev: Dev,
+}
+
+/// None: the header, or a line that is not understood.
+pub fn parse_line(line: &[u8]) -> Option<Volume> {
+    let mut fields = line.split(u8::is_ascii_whitespace).filter(|f| !f.is_empty());
+    let version = match fields.next()? {
+        b"v2" | b"v3" => Version::V3,
+        b"v4" => Version::V4,
+        _ => return None,
+    };
+    let dev = Dev::parse(fields.nth(2)?)?;
+    Some(Volume { version, dev })
+}
+
+/// The volume of `dev`. A number belongs to one superblock at a time, so the first line that names it is the only one.
+pub fn find(mut text: impl BufRead, dev: Dev) -> io::Result<Option<Volume>> {
+    let mut line = Vec::new();
+    while text.read_until(b'\n', &mut line)? > 0 {
+        match parse_line(&line) {
+            Some(volume) if volume.dev == dev => return Ok(Some(volume)),
+            _ => line.clear(),
+        }
+    }
+    Ok(None)
+}
+
+/// [`find`] on the kernel's list. No file means no NFS client here, so no volume.
+pub fn volume_of(root: &Root, dev: Dev) -> Result<Option<Volume>> {
+    with_list(root, |list| find(list, dev)).map(Option::flatten)
+}
+
+/// All volumes, in the kernel's order: the newest is the last.
+pub fn volumes(root: &Root) -> Result<Vec<Volume>> {
+    let all = with_list(root, |list| {
+        Ok(list
+            .split(b'\n')
+            .map_while(io::Result::ok)
+            .filter_map(|line| parse_line(&line))
+            .collect())
+    })?;
+    Ok(all.unwrap_or_default())
+}
+
+fn with_list<T>(root: &Root, read: impl FnOnce(BufReader<File>) -> io::Result<T>) -> Result<Option<T>> {
+    let path = root.nfsfs_volumes();
+    match File::open(&path) {
+        Ok(file) => read(BufReader::with_capacity(16 << 10, file))
+            .map(Some)
+            .map_err(Error::io("read", path)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io("open", path)(e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REAL: &[u8] = b"NV SERVER   PORT DEV          FSID                              FSC\n\
+        v3 7f000001  801 0:30         b:0                               no \n\
+        v4 7f000001  801 0:33         b:0                               no \n\
+        v4 fe800000000000000000000000000001  801 0:1048575    0123456789abcdef:fedcba9876543210 yes\n";
+
+    fn dev(text: &str) -> Dev {
+        Dev::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_line_names_the_version_of_its_device() {
+        let version = |d| find(REAL, dev(d)).unwrap().map(|v| v.version);
+        assert_eq!(version("0:30"), Some(Version::V3));
+        assert_eq!(version("0:33"), Some(Version::V4));
+        assert_eq!(version("0:1048575"), Some(Version::V4));
+        assert_eq!(version("0:3"), None);
+    }
+
+    #[test]
+    fn lines_that_make_no_sense_are_no_volumes() {
+        for line in [
+            "",
+            "v4",
+            "v4 7f000001 801",
+            "v4 7f000001 801 0:x b:0 no",
+            "v5 7f000001 801 0:30 b:0 no",
+            "NV SERVER PORT DEV",
+        ] {
+            assert_eq!(parse_line(line.as_bytes()), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The model behind `auto`, as far as it can be known when a mount is made: neither round trip nor link has been measured.
+//!
+//! A window of 8 × the bandwidth-delay product gives one sequential reader 8/9 of what the path carries. Unmeasured, 4 × rsize
+//! is enough up to 1 MiB of it (80 %); cloud vendors, whose paths are longer, ask for 15 × rsize themselves.
+
+use crate::conf::value::MIN_KIB;
+use crate::kernel::vm::Memory;
+
+/// What the model looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs {
+    pub rsize_kib: u64,
+    pub nconnect: u64,
+    pub memory: Option<Memory>,
+    /// The firmware names a cloud vendor.
+    pub is_cloud: bool,
+    /// The mount is the root file system: every page fault reads a whole window round it, so a large one multiplies traffic.
+    pub is_nfs_root: bool,
+}
+
+/// No model goes past 16 MiB: past 8 × bandwidth-delay product little is left to win, and one report lost half.
+const MAX_KIB: u64 = 16 << 10;
+/// Below this the kernel's own default is the better value.
+const MIN_SMALL_KIB: u64 = 128;
+const MAX_SMALL_KIB: u64 = 1 << 10;
+/// A machine with less is taken for a thin client.
+const SMALL_MEMORY_KIB: u64 = 2 << 20;
+/// How many sequential readers to expect where nobody has counted.
+const STREAMS: u64 = 32;
+
+/// The value in KiB, a whole number of pages.
+pub fn readahead_kib(inputs: &Inputs, page_kib: u64) -> u64 {
+    let rsize = inputs.rsize_kib.max(page_kib);
+    let factor = if inputs.is_cloud { 15 } else { 4 };
+    let wanted = rsize
+        .saturating_mul(factor)
+        .max(rsize.saturating_mul(inputs.nconnect.min(4)));
+    let cap = memory_cap_kib(inputs);
+    // Where the cap falls below one rsize the cap holds, down to the kernel's default. An rsize above 16 MiB does not exist.
+    let capped = wanted.min(MAX_KIB).min(cap);
+    let small = inputs.is_nfs_root || inputs.memory.is_some_and(|m| m.total_kib < SMALL_MEMORY_KIB);
+    let value = if small {
+        capped.clamp(MIN_SMALL_KIB, MAX_SMALL_KIB)
+    } else {
+        capped.max(MIN_SMALL_KIB)
+    };
+    // Whole reads, unless the cap has cut one.
+    let unit = if value >= rsize { rsize } else { page_kib };
+    (value - value % unit).max(MIN_KIB)
+}
+
+/// Two windows live per reader: one being consumed, one in flight. All readers together may fill 5 % of what is available.
+fn memory_cap_kib(inputs: &Inputs) -> u64 {
+    inputs.memory.map_or(MAX_KIB, |m| m.available_kib / 20 / (2 * STREAMS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 20;
+
+    fn inputs(rsize_kib: u64, available_kib: u64) -> Inputs {
+        Inputs {
+            rsize_kib,
+            nconnect: 1,
+            memory: Some(Memory {
+                total_kib: available_kib.max(4 * GIB),
+                available_kib,
+            }),
+            is_cloud: false,
+            is_nfs_root: false,
+        }
+    }
+
+    #[test]
+    fn four_reads_or_what_the_cloud_asks_for() {
+        let big = inputs(1024, 64 * GIB);
+        assert_eq!(readahead_kib(&big, 4), 4096);
+        assert_eq!(readahead_kib(&Inputs { is_cloud: true, ..big }, 4), 15360);
+        assert_eq!(readahead_kib(&Inputs { memory: None, ..big }, 4), 4096);
+        assert_eq!(readahead_kib(&inputs(64, 64 * GIB), 4), 256);
+    }
+
+    #[test]
+    fn memory_caps_it_down_to_the_kernels_default() {
+        // 2 GiB available: 5 % of it for 64 windows is 1638 KiB, one whole read of 1 MiB.
+        assert_eq!(readahead_kib(&inputs(1024, 2 * GIB), 4), 1024);
+        // 1 GiB: the cap, 819 KiB, is below rsize and holds, in whole pages.
+        assert_eq!(readahead_kib(&inputs(1024, GIB), 4), 816);
+        assert_eq!(readahead_kib(&inputs(1024, 1024), 4), 128);
+    }
+
+    #[test]
+    fn thin_clients_stay_below_a_mebibyte() {
+        let thin = Inputs {
+            is_nfs_root: true,
+            ..inputs(1024, 64 * GIB)
+        };
+        assert_eq!(readahead_kib(&thin, 4), 1024);
+        assert_eq!(readahead_kib(&Inputs { rsize_kib: 32, ..thin }, 4), 128);
+    }
+}

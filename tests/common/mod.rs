@@ -1,0 +1,16 @@
+//! What several test programs need.
+
+use std::io::Write;
+
+/// The program of nfs-utils that shows how it reads nfs.conf.
+pub const NFSCONF: &str = "/usr/sbin/nfsconf";
+
+/// Something this machine lacks keeps a test from running. Said where the test harness does not hide it; an error in CI,
+/// where everything is to be there.
+pub fn skip(reason: &str) {
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "to be skipped, but this is CI: {reason}"
+    );
+    let _ = writeln!(std::io::stderr(), "SKIP {reason}");
+}
