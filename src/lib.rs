@@ -24,5 +24,5 @@ pub mod report;
 pub mod root;
 
 #[cfg(test)]
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/common/skip.rs"]
 mod common;

@@ -100,7 +100,11 @@ impl Report {
         let mut text = String::new();
         for (mark, lines) in [('-', expected), ('+', got)] {
             for line in lines.split_inclusive('\n') {
-                let end = if line.ends_with('\n') { "" } else { " (no newline at the end)" };
+                let end = if line.ends_with('\n') {
+                    ""
+                } else {
+                    " (no newline at the end)"
+                };
                 let _ = write!(text, "\n{mark}{}{end}", line.trim_end_matches('\n'));
             }
         }
