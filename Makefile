@@ -21,7 +21,7 @@ TARGET ?= $(shell test -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)" && ech
 HELPER := target/helper/$(TARGET)/release/nfsrahead
 
 .DEFAULT_GOAL := help
-.PHONY: help all helper helper-path tools rules setup demo check check-vm fmt lint shell-lint test install uninstall clean
+.PHONY: help all helper helper-path tools rules setup demo check check-vm fuzz fuzz-build fmt lint shell-lint test install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -81,6 +81,21 @@ demo: setup helper ## a real NFS mount gets its readahead from nfs.conf through 
 
 helper-path: ## where the static helper is built
 	@echo $(HELPER)
+
+# Two at a time: make -j2 fuzz. What a run learns stays in tests/fuzz/corpus, for the next one.
+FUZZ_TARGETS := $(basename $(notdir $(wildcard tests/fuzz/targets/*.rs)))
+SECONDS ?= 60
+
+fuzz: $(FUZZ_TARGETS:%=fuzz-%) ## every fuzz target for SECONDS=60; takes nightly and cargo-fuzz
+
+fuzz-%: fuzz-build
+	@mkdir -p tests/fuzz/corpus/$*
+	$(CARGO) +nightly fuzz run --fuzz-dir tests/fuzz $* tests/fuzz/corpus/$* tests/fuzz/seeds/$* \
+		$(if $(filter grammar,$*),tests/conf-cases) -- -dict=tests/fuzz/words \
+		-max_total_time=$(SECONDS) -timeout=5 -max_len=8192 -print_final_stats=1 -verbosity=0
+
+fuzz-build:
+	$(CARGO) +nightly fuzz build --fuzz-dir tests/fuzz
 
 clean: ## what was built
 	$(CARGO) clean
