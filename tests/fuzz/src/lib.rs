@@ -19,8 +19,7 @@ use nfsrahead::report::escape::escape;
 pub fn grammar(data: &[u8]) {
     let (text, fstab) = part(data, 0xff);
     let policy = Policy::new(&assignments(text), fstab, &|_| None);
-    let ranks: Vec<_> = policy.rules.iter().map(|rule| rule.scope.rank()).collect();
-    assert!(ranks.is_sorted());
+    assert!(policy.rules.is_sorted_by_key(|rule| rule.scope.kind()));
     for problem in &policy.problems {
         assert_shown(&problem.to_string());
     }
@@ -175,7 +174,7 @@ pub fn scope(data: &[u8]) {
     let Some(scope) = Scope::parse(arg) else {
         return;
     };
-    scope.rank();
+    scope.detail();
     let at = mount(path, source);
     let covers = scope.covers(&at);
     if let Scope::Pattern(pattern) = &scope {
