@@ -22,3 +22,7 @@ pub mod kernel;
 pub mod readahead;
 pub mod report;
 pub mod root;
+
+#[cfg(test)]
+#[path = "../tests/common/skip.rs"]
+mod common;
