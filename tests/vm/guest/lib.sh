@@ -186,6 +186,9 @@ settle_ms() { took_ms settle; }
 
 median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
+# thrice COMMAND...: its three outputs, a line each
+thrice() { "$@" && "$@" && "$@"; }
+
 # wait_for SECONDS COMMAND...: until it succeeds
 wait_for() {
     local tries=$(($1 * 20))
@@ -208,7 +211,7 @@ took_ms() {
 # ---- assertions
 
 say() {
-    echo "$1"
+    echo "[$(cut -d' ' -f1 /proc/uptime)] $1"
     echo "$1" >/dev/ttyS1
 }
 note() { say "# $1"; }
@@ -225,3 +228,11 @@ is() { if [ "$2" = "$3" ]; then ok "$1 ($2)"; else not_ok "$1: got '$2', want '$
 
 # at_most WHAT GOT LIMIT
 at_most() { if [ "$2" -le "$3" ]; then ok "$1 ($2 <= $3)"; else not_ok "$1: got $2, limit $3"; fi; }
+
+# costs WHAT LIMIT WITHOUT WITH: files with the times of a few runs each, in ms. The medians may differ by LIMIT, and by what
+# the runs without differ among themselves: that is how much this machine is disturbed.
+costs() {
+    local noise
+    noise=$(sort -n "$3" | sed -n '1p;$p' | awk 'NR == 1 { low = $1 } END { print $1 - low }')
+    at_most "$1, ms more than without a rule" $(($(median <"$4") - $(median <"$3"))) $(($2 + noise))
+}
