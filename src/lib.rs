@@ -19,6 +19,7 @@ pub mod decimal;
 pub mod error;
 pub mod helper;
 pub mod kernel;
+pub mod nconnect;
 pub mod readahead;
 pub mod report;
 pub mod root;
