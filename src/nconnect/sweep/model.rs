@@ -434,7 +434,7 @@ impl Class {
     fn score(&mut self, grid: &Grid, sigma: f64) {
         let mut envelope: BTreeMap<Work, f64> = BTreeMap::new();
         for (work, mut values) in grid.typical(Cell::is_usable) {
-            if !self.works.contains(&work) {
+            if self.works.binary_search(&work).is_err() {
                 continue;
             }
             values.sort_unstable_by(|a, b| b.total_cmp(a));

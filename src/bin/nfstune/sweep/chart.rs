@@ -71,13 +71,8 @@ fn key_lines(outcome: &Outcome) -> [String; 2] {
 
 /// Settings stand side by side at equal distances: 1, 2, 4, 8, 16 shall not crowd on the left.
 fn panel(area: &DrawingArea<SVGBackend, Shift>, outcome: &Outcome, run: &Run, class: &Class) -> Drawn {
-    let place = |setting: u64| {
-        class
-            .scores
-            .iter()
-            .position(|score| score.setting == setting)
-            .map(count)
-    };
+    let settings: Vec<u64> = class.scores.iter().map(|score| score.setting).collect();
+    let place = |setting: u64| settings.binary_search(&setting).ok().map(count);
     let full = class.envelope_bytes_per_second.unwrap_or(0.0) / MIB;
     let peak = class.peak_bytes_per_second.unwrap_or(0.0).max(1.0) / MIB;
     let scored: Vec<(f64, f64, f64)> = class
@@ -101,7 +96,6 @@ fn panel(area: &DrawingArea<SVGBackend, Shift>, outcome: &Outcome, run: &Run, cl
         .x_label_area_size(40)
         .y_label_area_size(64)
         .build_cartesian_2d(-0.5..count(class.scores.len()) - 0.5, 0.0..top)?;
-    let settings: Vec<u64> = class.scores.iter().map(|score| score.setting).collect();
     chart
         .configure_mesh()
         .disable_x_mesh()

@@ -2,7 +2,7 @@
 //! bytes, rates bytes a second, gains and scores ratios; null is what is not known.
 
 use nfsrahead::nconnect::sweep::cells::Cell;
-use nfsrahead::nconnect::sweep::model::{Advice, Class, Pooled, Run, Verdict};
+use nfsrahead::nconnect::sweep::model::{Advice, Class, Pooled, Run, Undecided, Verdict};
 use nfsrahead::nconnect::sweep::Work;
 use nfsrahead::report::escape::escape_path;
 use serde_json::{json, Value};
@@ -71,15 +71,12 @@ fn class(class: &Class) -> Value {
                 "cells": score.parts.len(),
             }))
             .collect::<Vec<_>>(),
-        "why": undecided(class.verdict, |why| why.why()),
-        "measure": undecided(class.verdict, |why| why.measure()),
+        "why": undecided(class.verdict, Undecided::why),
+        "measure": undecided(class.verdict, Undecided::measure),
     })
 }
 
-fn undecided(
-    verdict: Verdict,
-    what: impl Fn(nfsrahead::nconnect::sweep::model::Undecided) -> &'static str,
-) -> Option<&'static str> {
+fn undecided(verdict: Verdict, what: impl Fn(Undecided) -> &'static str) -> Option<&'static str> {
     match verdict {
         Verdict::Undecided(why) => Some(what(why)),
         _ => None,

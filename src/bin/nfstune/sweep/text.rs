@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use nfsrahead::nconnect::sweep::cells::Cell;
-use nfsrahead::nconnect::sweep::model::{Advice, Class, Depth, Pooled, Run, Verdict};
+use nfsrahead::nconnect::sweep::model::{Advice, Class, Depth, Pooled, Run, Score, Verdict};
 use nfsrahead::nconnect::sweep::Work;
 use nfsrahead::report::escape::{escape, escape_path};
 use nfsrahead::report::table::table;
@@ -128,12 +128,11 @@ fn why(outcome: &Outcome, run: &Run, class: &Class) -> String {
         (verdict, Some((gain, needed))) => why_gain(outcome, verdict, gain, needed),
         (verdict, None) => verdict.name().to_owned(),
     };
-    let suspects: Vec<&Cell> = run
+    if run
         .suspects
         .iter()
-        .filter(|cell| class.works.contains(&cell.work))
-        .collect();
-    if !suspects.is_empty() {
+        .any(|cell| class.works.binary_search(&cell.work).is_ok())
+    {
         why.push_str("; suspect series");
     }
     why
@@ -170,7 +169,7 @@ fn scores(outcome: &Outcome) -> String {
     for run in &outcome.report.runs {
         for class in run.classes.iter().filter(|class| !class.scores.is_empty()) {
             let enough = class.works.len().min(2);
-            let one = |score: &nfsrahead::nconnect::sweep::model::Score| {
+            let one = |score: &Score| {
                 let value = score.score.map_or("-".to_owned(), |value| format!("{value:.2}"));
                 let few = if score.parts.len() < enough {
                     " (too few cells)"
