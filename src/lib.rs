@@ -26,3 +26,7 @@ pub mod nconnect;
 pub mod readahead;
 pub mod report;
 pub mod root;
+
+#[cfg(test)]
+#[path = "../tests/common/skip.rs"]
+mod common;

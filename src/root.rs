@@ -88,8 +88,6 @@ impl Root {
 
 /// The main configuration file of all NFS programs, nfs.conf(5).
 pub const NFS_CONF: &str = "/etc/nfs.conf";
-/// Its twin for vendors, read first (nfs-utils ≥ 2.7).
-pub const USR_NFS_CONF: &str = "/usr/etc/nfs.conf";
 /// fstab(5).
 pub const FSTAB: &str = "/etc/fstab";
 

@@ -512,13 +512,13 @@ fn as_nfsconf() {
 
 /// An [`Item`] that owns what it says.
 #[derive(Debug, Clone, PartialEq)]
-enum Said1 {
+enum Owned {
     Assign(Vec<u8>, Option<Vec<u8>>, Vec<u8>, Vec<u8>, u32),
     Include(Vec<u8>, Option<Vec<u8>>, Vec<u8>, bool, u32),
     Warning(WarningKind, Option<u32>),
 }
 
-fn items(text: &[u8], inherited: Option<Header<'_>>) -> Vec<Said1> {
+fn items(text: &[u8], inherited: Option<Header<'_>>) -> Vec<Owned> {
     let mut items = Vec::new();
     parse(text, inherited, &mut |item| {
         let owned = |arg: Option<&[u8]>| arg.map(<[u8]>::to_vec);
@@ -532,7 +532,7 @@ fn items(text: &[u8], inherited: Option<Header<'_>>) -> Vec<Said1> {
             } => {
                 assert!(!tag.is_empty() && !value.is_empty());
                 assert!(!section.iter().any(u8::is_ascii_uppercase));
-                Said1::Assign(section.to_vec(), owned(arg), tag.to_vec(), value.to_vec(), line)
+                Owned::Assign(section.to_vec(), owned(arg), tag.to_vec(), value.to_vec(), line)
             }
             Item::Include {
                 section,
@@ -540,25 +540,25 @@ fn items(text: &[u8], inherited: Option<Header<'_>>) -> Vec<Said1> {
                 name,
                 optional,
                 line,
-            } => Said1::Include(section.to_vec(), owned(arg), name.to_vec(), optional, line),
-            Item::Warning { kind, line } => Said1::Warning(kind, line),
+            } => Owned::Include(section.to_vec(), owned(arg), name.to_vec(), optional, line),
+            Item::Warning { kind, line } => Owned::Warning(kind, line),
         });
     });
     items
 }
 
-impl Said1 {
+impl Owned {
     fn line(&self) -> u32 {
         match self {
-            Said1::Assign(.., line) | Said1::Include(.., line) => *line,
-            Said1::Warning(_, line) => line.unwrap_or(0),
+            Owned::Assign(.., line) | Owned::Include(.., line) => *line,
+            Owned::Warning(_, line) => line.unwrap_or(0),
         }
     }
 
-    fn shifted(mut self, by: u32) -> Said1 {
+    fn shifted(mut self, by: u32) -> Owned {
         match &mut self {
-            Said1::Assign(.., line) | Said1::Include(.., line) => *line += by,
-            Said1::Warning(_, line) => *line = line.map(|line| line + by),
+            Owned::Assign(.., line) | Owned::Include(.., line) => *line += by,
+            Owned::Warning(_, line) => *line = line.map(|line| line + by),
         }
         self
     }

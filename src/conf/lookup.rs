@@ -20,11 +20,19 @@ pub enum Resolved<'a> {
 }
 
 impl Conf {
-    /// The assignment in force. Section and tag match in any case, the argument only as it is written; a section with an
+    /// The assignment in force. Section and tag match in any case. So does the argument, as in nfs-utils, but the spelling that
+    /// was asked for is preferred: arguments are paths, and of `/srv/A` and `/srv/a` each has its own. A section with an
     /// argument and the one without have nothing to do with each other.
     pub fn find(&self, section: &[u8], arg: Option<&[u8]>, tag: &[u8]) -> Option<&Assignment> {
-        self.assignments.iter().rev().find(|a| {
-            a.tag.eq_ignore_ascii_case(tag) && a.section.eq_ignore_ascii_case(section) && a.arg.as_deref() == arg
+        let last = |is_arg: &dyn Fn(&Option<Vec<u8>>) -> bool| {
+            self.assignments
+                .iter()
+                .rev()
+                .find(|a| a.tag.eq_ignore_ascii_case(tag) && a.section.eq_ignore_ascii_case(section) && is_arg(&a.arg))
+        };
+        last(&|theirs| theirs.as_deref() == arg).or_else(|| {
+            let arg = arg?;
+            last(&|theirs| theirs.as_deref().is_some_and(|theirs| theirs.eq_ignore_ascii_case(arg)))
         })
     }
 

@@ -28,8 +28,14 @@ pub fn value_kib(args: &Args, process: &Process, name: &[u8]) -> Result<Option<u
     Ok(decision.and_then(|decision| {
         known.tell(&decision);
         match decision.action {
-            Action::Set(kib) => Some(kib),
-            Action::Leave => None,
+            Action::Set(kib) => {
+                debug!("{}: {kib}: {}", known.bdi.dev, decision.reason);
+                Some(kib)
+            }
+            Action::Leave => {
+                debug!("{}: left alone: {}", known.bdi.dev, decision.reason);
+                None
+            }
         }
     }))
 }

@@ -90,7 +90,8 @@ impl Answer {
                 return Ok(Answer { bytes });
             }
             let e = io::Error::last_os_error();
-            // A path and options of a page each fit in 16 KiB; one larger try, then the mount is passed over.
+            // A path and options of a page each fit in 16 KiB. One larger try; what does not fit that either is left to the
+            // text.
             if e.raw_os_error() != Some(libc::EOVERFLOW) || bytes.len() > 16 << 10 {
                 return Err(e);
             }
@@ -157,6 +158,24 @@ fn mount(id: u64) -> io::Result<Mount> {
     })
 }
 
+/// The mount if it is NFS and of this device: most are not, so the paths are asked for only then.
+fn mount_if_of(id: u64, dev: Dev) -> io::Result<Option<Mount>> {
+    let brief = Answer::ask(id, STATMOUNT_SB_BASIC)?;
+    if brief.dev() == dev && brief.is_nfs() {
+        mount(id).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+/// A mount may go away between the list and the question; that is no error.
+fn gone_is_none<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
+    match answer {
+        Err(e) if e.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
 /// How far back to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
@@ -176,16 +195,8 @@ pub fn mounts_of(dev: Dev, depth: Depth) -> io::Result<Vec<Mount>> {
     loop {
         let (ids, n) = newest_ids(before)?;
         for &id in &ids[..n] {
-            // A mount that went away meanwhile is no error.
-            let Ok(brief) = Answer::ask(id, STATMOUNT_SB_BASIC) else {
-                continue;
-            };
-            if brief.dev() == dev && brief.is_nfs() {
-                match mount(id) {
-                    Ok(mount) => found.push(mount),
-                    Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {}
-                    Err(e) => return Err(e),
-                }
+            if let Some(mount) = gone_is_none(mount_if_of(id, dev))?.flatten() {
+                found.push(mount);
             }
         }
         seen += n;
@@ -200,4 +211,62 @@ pub fn mounts_of(dev: Dev, depth: Depth) -> io::Result<Vec<Mount>> {
     }
     found.reverse();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    const INSIDE: &str = "NFSRAHEAD_TEST_MANY_MOUNTS";
+
+    /// All ids, by as many calls as it takes.
+    fn walk() -> Vec<u64> {
+        let mut all = Vec::new();
+        let mut before = 0;
+        loop {
+            let (ids, n) = newest_ids(before).unwrap();
+            all.extend(&ids[..n]);
+            match ids[..n].last() {
+                Some(oldest) if n == NEWEST => before = *oldest,
+                _ => return all,
+            }
+        }
+    }
+
+    /// Runs itself again where it may make mounts, several calls' worth of them.
+    #[test]
+    fn every_mount_is_listed_once_newest_first() {
+        if newest_ids(0).is_err() {
+            return crate::common::skip("this kernel has no listmount that starts with the newest");
+        }
+        if std::env::var_os(INSIDE).is_none() {
+            let many = "for i in $(seq 200); do mount -t tmpfs t /mnt || exit 9; done; exec \"$@\"";
+            let test = "kernel::statmount::tests::every_mount_is_listed_once_newest_first";
+            let run = Command::new("unshare")
+                .args(["--user", "--map-root-user", "--mount", "sh", "-c", many, "sh"])
+                .arg(std::env::current_exe().unwrap())
+                .args(["--exact", test])
+                .env(INSIDE, "1")
+                .output()
+                .unwrap();
+            assert!(run.status.success(), "{run:?}");
+            return;
+        }
+        let ids = walk();
+        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        assert_eq!(ids.len(), table.lines().count());
+        assert!(ids.windows(2).all(|pair| pair[0] > pair[1]));
+        assert!(ids.len() > 3 * NEWEST);
+        let newest = Answer::ask(ids[0], STATMOUNT_SB_BASIC | STATMOUNT_MNT_POINT | STATMOUNT_FS_TYPE).unwrap();
+        assert_eq!(newest.string(STATMOUNT_MNT_POINT, 108), Some(&b"/mnt"[..]));
+        assert_eq!(newest.string(STATMOUNT_FS_TYPE, 36), Some(&b"tmpfs"[..]));
+        assert!(!newest.is_nfs());
+        let last_line = table.lines().last().unwrap();
+        assert_eq!(
+            Some(newest.dev()),
+            Dev::parse(last_line.split(' ').nth(2).unwrap().as_bytes())
+        );
+        assert_eq!(mounts_of(newest.dev(), Depth::All).unwrap(), []);
+    }
 }

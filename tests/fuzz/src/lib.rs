@@ -1,0 +1,255 @@
+//! What must hold for any bytes, one function a target. Shared by the fuzzer and by `tests/fuzz_corpus.rs`, which runs the
+//! same functions wherever `cargo test` runs. A broken promise is a panic.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use nfsrahead::conf::grammar::{parse, Item};
+use nfsrahead::conf::policy::Policy;
+use nfsrahead::conf::scope::Scope;
+use nfsrahead::conf::value::{Value, MAX_FACTOR, MAX_KIB, MIN_KIB};
+use nfsrahead::conf::{Assignment, Conf, Location};
+use nfsrahead::kernel::bdi::Dev;
+use nfsrahead::kernel::mountinfo::{self, Mount};
+use nfsrahead::kernel::nfsfs;
+use nfsrahead::readahead::decide::{decide, Action, Device, Machine};
+use nfsrahead::report::escape::escape;
+
+/// nfs.conf, a byte 0xff, fstab: the grammar, the policy made of both, and what it decides for a mount.
+pub fn grammar(data: &[u8]) {
+    let (text, fstab) = part(data, 0xff);
+    let policy = Policy::new(&assignments(text), fstab, &|_| None);
+    let kinds: Vec<_> = policy.rules.iter().map(|rule| rule.scope.kind()).collect();
+    assert!(kinds.is_sorted());
+    for problem in &policy.problems {
+        assert_shown(&problem.to_string());
+    }
+    for options in ["vers=3,rsize=32768", "vers=4.2,rsize=1048576,addr=192.0.2.10"] {
+        let mount = Mount {
+            super_options: options.into(),
+            ..mount(b"/srv/a/b", b"filer1:/export/db")
+        };
+        let device = Device {
+            version: mount.version(),
+            mounts: &[mount],
+            now_kib: Some(128),
+        };
+        let machine = Machine {
+            page_kib: 4,
+            memory: None,
+            is_cloud: false,
+        };
+        let decision = decide(&policy, &device, &machine);
+        assert_shown(&decision.reason);
+        if let Action::Set(kib) = decision.action {
+            assert!(kib <= MAX_KIB && kib % machine.page_kib == 0);
+        }
+    }
+}
+
+fn assignments(text: &[u8]) -> Conf {
+    let mut conf = Conf::default();
+    let file: Rc<Path> = Path::new("/etc/nfs.conf").into();
+    let lines = u32::try_from(text.split(|b| *b == b'\n').count()).unwrap();
+    let mut last_line = 1;
+    parse(text, None, &mut |item| {
+        let line = match item {
+            Item::Assign {
+                section,
+                arg,
+                tag,
+                value,
+                line,
+            } => {
+                assert!(!tag.is_empty() && !value.is_empty());
+                assert!(!section.iter().any(u8::is_ascii_uppercase));
+                for field in [section, arg.unwrap_or_default(), tag, value] {
+                    assert!(!field.contains(&b'\n') && !field.contains(&0));
+                }
+                conf.assignments.push(Assignment {
+                    section: section.to_vec(),
+                    arg: arg.map(<[u8]>::to_vec),
+                    tag: tag.to_vec(),
+                    value: value.to_vec(),
+                    at: Location {
+                        file: file.clone(),
+                        line,
+                    },
+                });
+                line
+            }
+            Item::Include { line, .. } => line,
+            Item::Warning { line, .. } => line.unwrap_or(last_line),
+        };
+        assert!((last_line..=lines).contains(&line));
+        last_line = line;
+    });
+    for a in &conf.assignments {
+        let found = conf.find(&a.section, a.arg.as_deref(), &a.tag);
+        assert!(found.is_some_and(|found| found.at.line >= a.at.line));
+        conf.resolve(a, &|_| None);
+    }
+    conf.dump();
+    conf
+}
+
+/// A mount table; and any bytes as a path through the kernel's escapes and back.
+pub fn mountinfo(data: &[u8]) {
+    let all = mountinfo::parse(data, None).unwrap();
+    for one in &all {
+        assert!(mountinfo::parse_line(line(one).as_slice()).is_some_and(|again| again == *one));
+        let vers = one.option("vers").unwrap_or_default();
+        assert!(one.shown_version().ends_with(vers));
+        assert!(one.rsize_kib().is_none_or(|kib| kib <= u64::MAX / 1024));
+        let of_device: Vec<_> = all.iter().filter(|mount| mount.dev == one.dev).cloned().collect();
+        assert_eq!(mountinfo::parse(data, Some(one.dev)).unwrap(), of_device);
+    }
+    assert!(mountinfo::unescape(data).len() <= data.len());
+    assert_eq!(mountinfo::unescape(&mangle(data)), data);
+    assert_shown(&escape(data));
+}
+
+/// The line that the kernel would have made.
+fn line(mount: &Mount) -> Vec<u8> {
+    let kind = if mount.is_type_nfs4 { "nfs4" } else { "nfs" };
+    let field = |bytes: &Option<Vec<u8>>| mangle(bytes.as_deref().unwrap());
+    [
+        format!("36 25 {} / ", mount.dev).into_bytes(),
+        field(&mount.mount_point),
+        format!(" rw shared:1 - {kind} ").into_bytes(),
+        field(&mount.source),
+        b" ".to_vec(),
+        mount.super_options.clone(),
+        b"\n".to_vec(),
+    ]
+    .concat()
+}
+
+/// kernel: fs/seq_file.c `mangle_path`.
+fn mangle(path: &[u8]) -> Vec<u8> {
+    let escaped = |b: &u8| match b {
+        b' ' | b'\t' | b'\n' | b'\\' | b'#' => format!("\\{b:03o}").into_bytes(),
+        _ => vec![*b],
+    };
+    path.iter().flat_map(escaped).collect()
+}
+
+/// The list of NFS superblocks: the first line that names a device is the answer for it.
+pub fn nfsfs(data: &[u8]) {
+    let mut seen = Vec::new();
+    for line in data.split_inclusive(|b| *b == b'\n') {
+        let Some(volume) = nfsfs::parse_line(line) else {
+            continue;
+        };
+        if !seen.contains(&volume.dev) {
+            seen.push(volume.dev);
+            assert_eq!(nfsfs::find(data, volume.dev).unwrap(), Some(volume));
+        }
+    }
+    let absent = (0..=u32::try_from(seen.len()).unwrap())
+        .map(|minor| Dev { major: 0, minor })
+        .find(|dev| !seen.contains(dev));
+    assert_eq!(nfsfs::find(data, absent.unwrap()).unwrap(), None);
+}
+
+/// What is taken for a device is spelled as the kernel spells it.
+pub fn device(data: &[u8]) {
+    if let Some(dev) = Dev::parse(data) {
+        assert_eq!(dev.to_string().as_bytes(), data);
+        assert!(dev.major < 1 << 12 && dev.minor < 1 << 20);
+    }
+    if let Some((bytes, _)) = data.split_first_chunk() {
+        let number = u32::from_ne_bytes(*bytes);
+        let dev = Dev {
+            major: number >> 20,
+            minor: number & 0xf_ffff,
+        };
+        assert_eq!(Dev::parse(dev.to_string().as_bytes()), Some(dev));
+    }
+}
+
+/// The argument of a sub-section, a NUL, a mount point, a NUL, a source.
+pub fn scope(data: &[u8]) {
+    let (arg, rest) = part(data, 0);
+    let (path, source) = part(rest, 0);
+    let Some(scope) = Scope::parse(arg) else {
+        return;
+    };
+    scope.detail();
+    let at = mount(path, source);
+    let covers = scope.covers(&at);
+    if let Scope::Pattern(pattern) = &scope {
+        assert_eq!(covers, is_matched(pattern, path));
+    }
+    // What holds for a mount holds for all below it.
+    if covers {
+        assert!(scope.covers(&mount(&[path, b"/x"].concat(), source)));
+    }
+}
+
+/// The meaning of a pattern, without the cleverness: `**` is any number of parts, `*` any number of bytes.
+fn is_matched(pattern: &[u8], path: &[u8]) -> bool {
+    let parts = |path: &[u8]| -> Vec<Vec<u8>> {
+        let parts = path.split(|b| *b == b'/').filter(|part| !part.is_empty());
+        parts.map(<[u8]>::to_vec).collect()
+    };
+    let (pattern, path) = (parts(pattern), parts(path));
+    let in_part = |pattern: &Vec<u8>, part: &Vec<u8>| {
+        *prefixes(pattern, part, |b| *b == b'*', |p, b| *p == b'?' || p == b)
+            .last()
+            .unwrap()
+    };
+    prefixes(&pattern, &path, |part| part == b"**", in_part).contains(&true)
+}
+
+/// Which prefixes of the text the whole pattern matches, by the textbook's table.
+fn prefixes<T>(pattern: &[T], text: &[T], is_any: impl Fn(&T) -> bool, is_one: impl Fn(&T, &T) -> bool) -> Vec<bool> {
+    let mut row: Vec<bool> = (0..=text.len()).map(|i| i == 0).collect();
+    for p in pattern {
+        let before = row.clone();
+        for i in 0..row.len() {
+            row[i] = match is_any(p) {
+                true => before[i] || (i > 0 && row[i - 1]),
+                false => i > 0 && before[i - 1] && is_one(p, &text[i - 1]),
+            };
+        }
+    }
+    row
+}
+
+/// What is taken for a value is within bounds, and means the same when it is read back from what is shown.
+pub fn value(data: &[u8]) {
+    match Value::parse(data) {
+        Ok(value) => {
+            match value {
+                Value::Kib(kib) => assert!(kib == 0 || (MIN_KIB..=MAX_KIB).contains(&kib)),
+                Value::TimesRsize(n) => assert!((1..=MAX_FACTOR).contains(&n)),
+                Value::Auto | Value::Leave => {}
+            }
+            assert_eq!(Value::parse(value.to_string().as_bytes()), Ok(value));
+        }
+        Err(why) => assert!(!why.is_empty()),
+    }
+}
+
+fn mount(at: &[u8], source: &[u8]) -> Mount {
+    Mount {
+        dev: Dev { major: 0, minor: 51 },
+        mount_point: Some(at.to_vec()),
+        source: Some(source.to_vec()),
+        super_options: b"rw,vers=4.2,rsize=1048576,addr=192.0.2.10".to_vec(),
+        is_type_nfs4: true,
+    }
+}
+
+/// One line that no terminal and no log takes for anything else.
+fn assert_shown(text: &str) {
+    assert!(!text.chars().any(char::is_control), "{text:?}");
+}
+
+fn part(data: &[u8], at: u8) -> (&[u8], &[u8]) {
+    match data.iter().position(|b| *b == at) {
+        Some(i) => (&data[..i], &data[i + 1..]),
+        None => (data, b""),
+    }
+}
