@@ -1,6 +1,7 @@
 //! `nfstune`: what an admin asks about NFS on this host.
 
 mod config;
+mod output;
 mod sweep;
 
 use std::io::{self, Write};

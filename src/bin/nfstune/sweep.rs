@@ -18,7 +18,7 @@ use nfsrahead::nconnect::sweep::model::{judge, Question, Report};
 use nfsrahead::nconnect::sweep::{csv, fio, iozone, samples, Bad, Format, Reading, Source};
 use nfsrahead::report::escape::escape_path;
 
-use crate::{exit, print};
+use crate::{exit, output, print};
 
 /// The largest file that is read. fio with all its histograms stays far below.
 const MAX_FILE: usize = 64 << 20;
@@ -96,9 +96,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
         cautions,
     };
     if let Some(path) = &args.chart {
-        let svg = chart::svg(&outcome).map_err(std::io::Error::other);
-        svg.and_then(|svg| std::fs::write(path, svg))
-            .map_err(Error::io("write", path))?;
+        let svg = chart::svg(&outcome).map_err(|e| Error::io("draw", path)(std::io::Error::other(e)))?;
+        output::write(path, svg.as_bytes())?;
     }
     let text = if args.json {
         json::json(&outcome)
