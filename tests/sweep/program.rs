@@ -239,6 +239,54 @@ fn repeated_fio_runs_decide() {
     assert_eq!(value["advice"][0]["leave"], Value::Null);
 }
 
+/// As fio 3.33 wrote it: a job of two processes without group reporting, and after it a job of another kind.
+#[test]
+fn a_file_of_fio() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fio/nconnect-1.json");
+    let text = fs::read_to_string(&file).unwrap();
+    let (_dir, paths) = files(&[("nconnect-2.json", &text.replace("508400484", "508400485"))]);
+    let value = json(&[
+        "--set",
+        &format!("1={}", file.display()),
+        "--set",
+        &format!("2={}", paths[0]),
+    ]);
+    let [read, write] = value["runs"].as_array().unwrap().as_slice() else {
+        panic!("{value}")
+    };
+    assert_eq!(read["settings"], serde_json::json!([1, 2]));
+    let work = &read["classes"][1]["works"][0];
+    assert_eq!(
+        (&work["in_flight_bytes"], &work["record_bytes"]),
+        (&(16 << 20).into(), &(1 << 20).into())
+    );
+    assert_eq!(
+        read["classes"][1]["peak_bytes_per_second"],
+        508_400_485.0 + 524_288_000.0
+    );
+    assert_eq!(read["one_connection_bytes_per_second"], 508_400_484.0 + 524_288_000.0);
+    assert_eq!(
+        (&write["one_connection_bytes_per_second"], &write["placebo_noise"]),
+        (&838_860_800.0.into(), &0.02.into())
+    );
+    let (_, stdout, _) = nfstune(&[
+        "--set",
+        &format!("1={}", file.display()),
+        "--set",
+        &format!("2={}", paths[0]),
+    ]);
+    let said = "reads: cannot decide; writes: cannot decide; repeat each nconnect at least 3 times, in random order\n\
+        to decide: measure with records of 8 and 16 times rsize, or with several requests in flight\n\
+        to decide: repeat every setting at least 3 times, in random order\n\nRUN";
+    assert!(stdout.starts_with(said), "{stdout}");
+    assert_eq!(
+        stdout.matches("nothing was measured at this depth").count(),
+        2,
+        "of the writes: {stdout}"
+    );
+    assert!(!stdout.contains("SCORES"), "{stdout}");
+}
+
 #[test]
 fn fio_through_the_page_cache_is_doubted() {
     let (_dir, paths) = files(&[("nconnect-1.json", &fio(1000, "")), ("nconnect-2.json", &fio(1001, ""))]);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use nfsrahead::nconnect::sweep::cells::Cell;
-use nfsrahead::nconnect::sweep::model::{Advice, Class, Depth, Pooled, Run, Score, Verdict};
+use nfsrahead::nconnect::sweep::model::{Advice, Class, Depth, Pooled, Run, Score, Undecided, Verdict};
 use nfsrahead::nconnect::sweep::Work;
 use nfsrahead::report::escape::{escape, escape_path};
 use nfsrahead::report::table::table;
@@ -19,8 +19,10 @@ pub fn text(outcome: &Outcome) -> String {
     let mut out = advice(outcome);
     out.push('\n');
     out.push_str(&answers(outcome));
-    out.push('\n');
-    out.push_str(&scores(outcome));
+    if let Some(scores) = scores(outcome) {
+        out.push('\n');
+        out.push_str(&scores);
+    }
     for run in &outcome.report.runs {
         distrusted(&mut out, outcome, run);
     }
@@ -45,7 +47,7 @@ fn advice(outcome: &Outcome) -> String {
         .runs
         .iter()
         .filter(|run| undecided.clone().any(|advice| advice.direction == run.direction))
-        .flat_map(|run| &run.classes)
+        .flat_map(told)
         .filter_map(|class| match class.verdict {
             Verdict::Undecided(why) => Some(why.measure()),
             _ => None,
@@ -70,6 +72,13 @@ fn one_advice(advice: &Advice) -> String {
     }
 }
 
+/// A depth that was not measured is worth a word only where no other was.
+fn told(run: &Run) -> impl Iterator<Item = &Class> {
+    let is_measured = |class: &&Class| class.verdict != Verdict::Undecided(Undecided::NoSuchDepth);
+    let is_any = run.classes.iter().any(|class| is_measured(&class));
+    run.classes.iter().filter(move |class| !is_any || is_measured(class))
+}
+
 fn name(run: &str) -> String {
     if run.is_empty() {
         "-".to_owned()
@@ -89,7 +98,7 @@ fn depth(depth: Depth) -> String {
 fn answers(outcome: &Outcome) -> String {
     let mut rows = vec![["RUN", "DIRECTION", "IN FLIGHT", "ANSWER", "CONFIDENCE", "WHY"].map(str::to_owned)];
     for run in &outcome.report.runs {
-        for class in &run.classes {
+        for class in told(run) {
             rows.push([
                 name(&run.run),
                 run.direction.name().to_owned(),
@@ -163,8 +172,8 @@ fn why_pooled(outcome: &Outcome, pooled: &Pooled) -> String {
     why_gain(outcome, pooled.verdict, pooled.gain, pooled.gain_needed)
 }
 
-/// How fast each setting was, as a part of how fast it can be.
-fn scores(outcome: &Outcome) -> String {
+/// How fast each setting was, as a part of how fast it can be. None where nothing was compared.
+fn scores(outcome: &Outcome) -> Option<String> {
     let mut rows = vec![["RUN", "DIRECTION", "IN FLIGHT", "SCORES"].map(str::to_owned)];
     for run in &outcome.report.runs {
         for class in run.classes.iter().filter(|class| !class.scores.is_empty()) {
@@ -195,7 +204,7 @@ fn scores(outcome: &Outcome) -> String {
             pooled.scores.iter().map(one).collect::<Vec<_>>().join(", "),
         ]);
     }
-    table(&rows)
+    (rows.len() > 1).then(|| table(&rows))
 }
 
 fn distrusted(out: &mut String, outcome: &Outcome, run: &Run) {
