@@ -70,6 +70,16 @@ nfs() {
     mount -t nfs -o "$1" "127.0.0.1:$2" "${3:-/mnt/x}"
 }
 
+# hold TARGET SECONDS: returns when there is an NFSv4 superblock that gets its mount SECONDS later ("-": goes without one);
+# its device is then in /run/held, and holder is the process
+hold() {
+    mkdir -p /mnt/h
+    rm -f /run/held
+    fsmount 127.0.0.1:/srv/a vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,nosharecache "$1" "$2" >/run/held &
+    holder=$!
+    wait_for 20 test -s /run/held
+}
+
 # delay MS: one way, so a round trip over lo pays it twice
 delay() { tc qdisc replace dev lo root netem delay "${1}ms" limit 100000; }
 
@@ -167,9 +177,6 @@ count_set() {
     done
     echo "$n"
 }
-
-# The device of the youngest NFS superblock, mounted or not; fails where there is none.
-newest_volume() { awk 'NR > 1 { dev = $4 } END { if (dev == "") exit 1; print dev }' /proc/fs/nfsfs/volumes; }
 
 dev_value() { cat "/sys/class/bdi/$1/read_ahead_kb"; }
 

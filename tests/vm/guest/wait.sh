@@ -4,11 +4,10 @@ configured() { printf '[nfsrahead]\nnfs4 = 2000\nwait = %s\n[nfsrahead "/mnt/x"]
 
 # held_ms: how long udev is busy with a superblock that has no mount
 held_ms() {
-    fsmount 127.0.0.1:/srv/a vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,nosharecache - 60 0 &
-    wait_for 20 newest_volume >/dev/null
+    hold - 60
     settle_ms
-    dev_value "$(newest_volume)" >/run/value
-    kill $!
+    dev_value "$(cat /run/held)" >/run/value
+    kill "$holder"
     wait_for 10 no_nfs
 }
 rule none
