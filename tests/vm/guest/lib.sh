@@ -28,6 +28,8 @@ EXPORTS
     chown -R statd /var/lib/nfs/sm /var/lib/nfs/sm.bak
     rpc.statd --no-notify
     exportfs -ra
+    # Fifty NFSv3 mounts leave hundreds of reserved ports in TIME_WAIT, and the next fifty would wait for them.
+    echo 0 >/proc/sys/net/ipv4/tcp_max_tw_buckets
     # Without a client tracker the grace period would hold the first open.
     echo 10 >/proc/fs/nfsd/nfsv4leasetime
     echo 10 >/proc/fs/nfsd/nfsv4gracetime
