@@ -14,6 +14,7 @@
 //! root directory is an argument everywhere ([`root::Root`]).
 
 pub mod apply;
+pub mod client;
 pub mod conf;
 pub mod decimal;
 pub mod error;
