@@ -10,6 +10,10 @@
 //! `nfstune config`, run by an admin: configuration ([`conf`]) → the present mounts ([`kernel::mountinfo`]) → findings
 //! ([`conf`]) → text or JSON.
 //!
+//! `nfstune metrics`: what the mounts have done ([`kernel::mountstats`]) → their devices and addresses
+//! ([`kernel::mountinfo`]) → which share their connections ([`client`]) → OpenMetrics text ([`report::metrics`]) → standard
+//! output, or a file ([`apply::replace`]).
+//!
 //! The walls: [`readahead`] is pure, `kernel` and `conf` never write, only `apply` writes below /sys and /proc/sys, and the
 //! root directory is an argument everywhere ([`root::Root`]).
 

@@ -1,6 +1,7 @@
 //! `nfstune`: what an admin asks about NFS readahead on this host.
 
 mod config;
+mod metrics;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use clap::{Parser, Subcommand};
 use nfsrahead::error::Error;
 use nfsrahead::root::Root;
 
-/// Readahead of NFS mounts: the configuration
+/// Readahead of NFS mounts: the configuration, and what the mounts do
 #[derive(Parser)]
 #[command(version)]
 struct Cli {
@@ -25,6 +26,8 @@ struct Cli {
 enum Verb {
     /// The configuration, as all NFS programs read it
     Config(config::Args),
+    /// Print what the NFS mounts have done, as OpenMetrics text
+    Metrics(metrics::Args),
 }
 
 fn main() -> ExitCode {
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     let root = Root::new(cli.root);
     let result = match cli.verb {
         Verb::Config(args) => config::run(&root, &args),
+        Verb::Metrics(args) => metrics::run(&root, &args),
     };
     result.unwrap_or_else(|e| {
         complain(&e);
