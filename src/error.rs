@@ -28,6 +28,10 @@ pub enum Error {
     #[error("{}: wrote {wrote}, reads back {read}", escape_path(path))]
     ReadBack { path: PathBuf, wrote: u64, read: String },
 
+    /// A file whose text is not what it must be.
+    #[error("{}:{line}: {why}", escape_path(path))]
+    Text { path: PathBuf, line: u64, why: String },
+
     /// An admin named something that is not an NFS mount.
     #[error("{what}: {why}")]
     NotFound { what: String, why: &'static str },

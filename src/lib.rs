@@ -10,7 +10,10 @@
 //! `nfstune config`, run by an admin: configuration ([`conf`]) → the present mounts ([`kernel::mountinfo`]) → findings
 //! ([`conf`]) → text or JSON.
 //!
-//! The walls: [`readahead`] is pure, `kernel` and `conf` never write, only `apply` writes below /sys and /proc/sys, and the
+//! `nfstune sweep`, run by an admin on results of a benchmark: text → what was measured → cells → an answer for each run,
+//! direction and depth, and advice ([`nconnect::sweep`]) → text, JSON or a chart.
+//!
+//! The walls: [`readahead`] and [`nconnect`] are pure, `kernel` and `conf` never write, only `apply` writes below /sys and /proc/sys, and the
 //! root directory is an argument everywhere ([`root::Root`]).
 
 pub mod apply;
@@ -19,6 +22,7 @@ pub mod decimal;
 pub mod error;
 pub mod helper;
 pub mod kernel;
+pub mod nconnect;
 pub mod readahead;
 pub mod report;
 pub mod root;

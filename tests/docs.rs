@@ -62,6 +62,7 @@ fn every_flag_and_verb_of_the_tool() {
         &["config", "dump"],
         &["config", "get"],
         &["config", "check"],
+        &["sweep"],
     ] {
         let help = help(env!("CARGO_BIN_EXE_nfstune"), verb);
         said.extend(flags(&help));

@@ -8,7 +8,7 @@ pub mod grammar;
 mod lookup;
 mod order;
 pub mod policy;
-mod regular;
+pub mod regular;
 pub mod scope;
 pub mod value;
 

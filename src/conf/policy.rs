@@ -205,54 +205,65 @@ struct Builder<'a> {
     policy: Policy,
 }
 
-/// The same section and argument, tags without case: what one assignment can override.
-type Slot<'a> = (Option<&'a [u8]>, Vec<u8>);
-
-impl Builder<'_> {
+impl<'a> Builder<'a> {
+    /// In the order of the files, so that what is wrong is told in that order too.
     fn nfs_conf(&mut self) {
-        let conf = self.conf;
-        let mut last: BTreeMap<Slot, &Assignment> = BTreeMap::new();
-        for assignment in conf.assignments.iter().filter(|a| a.section == SECTION) {
-            let slot = (assignment.arg.as_deref(), assignment.tag.to_ascii_lowercase());
-            if let Some(earlier) = last.insert(slot, assignment) {
-                // An override in a later file is what drop-ins are for; twice in one file is a slip.
-                if earlier.at.file == assignment.at.file {
-                    let tag = escape(&assignment.tag);
-                    let text = format!("{tag} was set already in line {}; this one counts", earlier.at.line);
-                    self.problem(&assignment.at, ProblemKind::Repeated, text);
+        // None: the argument names nothing, which was said once.
+        let mut rules: BTreeMap<&[u8], Option<Rule>> = BTreeMap::new();
+        for assignment in self.in_force() {
+            let tag = assignment.tag.to_ascii_lowercase();
+            match assignment.arg.as_deref() {
+                None => self.plain(&tag, assignment),
+                Some(arg) => {
+                    let rule = rules.entry(arg).or_insert_with(|| self.rule(arg, assignment));
+                    if let Some(rule) = rule {
+                        self.key(&mut rule.keys, &tag, assignment, Some(&rule.title));
+                    }
                 }
             }
         }
-        let mut rule: Option<Rule> = None;
-        for ((arg, tag), assignment) in last {
-            let Some(arg) = arg else {
-                self.plain(&tag, assignment);
-                continue;
-            };
-            let title = format!("[nfsrahead \"{}\"]", escape(arg));
-            if rule.as_ref().is_none_or(|rule| rule.title != title) {
-                self.finish(rule.take());
-                let Some(scope) = Scope::parse(arg) else {
-                    let text = format!("{title} is no mount point (/...), export (server:/...) or server (server:)");
-                    self.problem(&assignment.at, ProblemKind::BadScope, text);
-                    continue;
-                };
-                rule = Some(Rule {
-                    scope,
-                    title,
-                    at: assignment.at.clone(),
-                    keys: Keys::default(),
-                });
-            }
-            if let Some(rule) = &mut rule {
-                self.key(&mut rule.keys, &tag, assignment, Some(&rule.title));
-            }
-        }
-        self.finish(rule);
+        let usable = rules.into_values().flatten().filter(|rule| !rule.keys.is_empty());
+        self.policy.rules.extend(usable);
     }
 
-    fn finish(&mut self, rule: Option<Rule>) {
-        self.policy.rules.extend(rule.filter(|rule| !rule.keys.is_empty()));
+    /// The last assignment of every key, in the order of the files.
+    fn in_force(&mut self) -> Vec<&'a Assignment> {
+        let ours = self.conf.assignments.iter().filter(|a| a.section == SECTION);
+        let mut last: BTreeMap<(Option<&[u8]>, Vec<u8>), &Assignment> = BTreeMap::new();
+        let mut in_force = Vec::new();
+        for assignment in ours.rev() {
+            let slot = (assignment.arg.as_deref(), assignment.tag.to_ascii_lowercase());
+            match last.get(&slot) {
+                None => {
+                    last.insert(slot, assignment);
+                    in_force.push(assignment);
+                }
+                // An override in a later file is what drop-ins are for; twice in one file is a slip.
+                Some(later) if later.at.file == assignment.at.file => {
+                    let tag = escape(&assignment.tag);
+                    let text = format!("{tag} was set already in line {}; this one counts", assignment.at.line);
+                    self.problem(&later.at, ProblemKind::Repeated, text);
+                }
+                Some(_) => {}
+            }
+        }
+        in_force.reverse();
+        in_force
+    }
+
+    fn rule(&mut self, arg: &[u8], first: &Assignment) -> Option<Rule> {
+        let title = format!("[nfsrahead \"{}\"]", escape(arg));
+        let scope = Scope::parse(arg);
+        if scope.is_none() {
+            let text = format!("{title} is no mount point (/...), export (server:/...) or server (server:)");
+            self.problem(&first.at, ProblemKind::BadScope, text);
+        }
+        Some(Rule {
+            scope: scope?,
+            title,
+            at: first.at.clone(),
+            keys: Keys::default(),
+        })
     }
 
     fn plain(&mut self, tag: &[u8], assignment: &Assignment) {

@@ -51,9 +51,9 @@ impl Mount {
         }
     }
 
-    /// The largest read in KiB.
+    /// The largest read in KiB. The kernel's smallest is 1 KiB (include/linux/nfs_xdr.h `NFS_MIN_FILE_IO_SIZE`), so 0 says nothing.
     pub fn rsize_kib(&self) -> Option<u64> {
-        Some(decimal(self.option("rsize")?)? / 1024)
+        Some(decimal(self.option("rsize")?)? / 1024).filter(|kib| *kib > 0)
     }
 
     /// The protocol version with its minor, as the options name it: "3", "4.2".
@@ -212,5 +212,7 @@ mod tests {
         assert_eq!(mount.version(), Version::V3);
         assert_eq!(mount.rsize_kib(), Some(1024));
         assert_eq!(mount.option("addr"), None);
+        let mount = parse_line(b"1 2 0:5 / /p rw - nfs h:/x rw,rsize=0").unwrap();
+        assert_eq!(mount.rsize_kib(), None);
     }
 }

@@ -1,6 +1,8 @@
-//! `nfstune`: what an admin asks about NFS readahead on this host.
+//! `nfstune`: what an admin asks about NFS on this host.
 
 mod config;
+mod output;
+mod sweep;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -10,7 +12,7 @@ use clap::{Parser, Subcommand};
 use nfsrahead::error::Error;
 use nfsrahead::root::Root;
 
-/// Readahead of NFS mounts: the configuration
+/// NFS mounts: the configuration of their readahead, and their number of connections
 #[derive(Parser)]
 #[command(version)]
 struct Cli {
@@ -25,6 +27,8 @@ struct Cli {
 enum Verb {
     /// The configuration, as all NFS programs read it
     Config(config::Args),
+    /// How many connections are enough, from the same benchmark run with each number of them
+    Sweep(sweep::Args),
 }
 
 fn main() -> ExitCode {
@@ -32,6 +36,7 @@ fn main() -> ExitCode {
     let root = Root::new(cli.root);
     let result = match cli.verb {
         Verb::Config(args) => config::run(&root, &args),
+        Verb::Sweep(args) => sweep::run(&args),
     };
     result.unwrap_or_else(|e| {
         complain(&e);

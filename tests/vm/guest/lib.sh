@@ -28,6 +28,8 @@ EXPORTS
     chown -R statd /var/lib/nfs/sm /var/lib/nfs/sm.bak
     rpc.statd --no-notify
     exportfs -ra
+    # Fifty NFSv3 mounts leave hundreds of reserved ports in TIME_WAIT, and the next fifty would wait for them.
+    echo 0 >/proc/sys/net/ipv4/tcp_max_tw_buckets
     # Without a client tracker the grace period would hold the first open.
     echo 10 >/proc/fs/nfsd/nfsv4leasetime
     echo 10 >/proc/fs/nfsd/nfsv4gracetime
@@ -68,6 +70,16 @@ conf() { cat >/etc/nfs.conf; }
 nfs() {
     mkdir -p "${3:-/mnt/x}"
     mount -t nfs -o "$1" "127.0.0.1:$2" "${3:-/mnt/x}"
+}
+
+# hold TARGET SECONDS: returns when there is an NFSv4 superblock that gets its mount SECONDS later ("-": goes without one);
+# its device is then in /run/held, and holder is the process
+hold() {
+    mkdir -p /mnt/h
+    rm -f /run/held
+    fsmount 127.0.0.1:/srv/a vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,nosharecache "$1" "$2" >/run/held &
+    holder=$!
+    wait_for 20 test -s /run/held
 }
 
 # delay MS: one way, so a round trip over lo pays it twice
@@ -168,9 +180,6 @@ count_set() {
     echo "$n"
 }
 
-# The device of the youngest NFS superblock, mounted or not; fails where there is none.
-newest_volume() { awk 'NR > 1 { dev = $4 } END { if (dev == "") exit 1; print dev }' /proc/fs/nfsfs/volumes; }
-
 dev_value() { cat "/sys/class/bdi/$1/read_ahead_kb"; }
 
 # value [MOUNT_POINT]: its read_ahead_kb once udev has nothing left to do
@@ -185,6 +194,9 @@ xprts() { awk -v mnt="$1" '$1 == "device" { on = $5 == mnt } on && $1 == "xprt:"
 settle_ms() { took_ms settle; }
 
 median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+
+# thrice COMMAND...: its three outputs, a line each
+thrice() { "$@" && "$@" && "$@"; }
 
 # wait_for SECONDS COMMAND...: until it succeeds
 wait_for() {
@@ -208,7 +220,7 @@ took_ms() {
 # ---- assertions
 
 say() {
-    echo "$1"
+    echo "[$(cut -d' ' -f1 /proc/uptime)] $1"
     echo "$1" >/dev/ttyS1
 }
 note() { say "# $1"; }
@@ -225,3 +237,11 @@ is() { if [ "$2" = "$3" ]; then ok "$1 ($2)"; else not_ok "$1: got '$2', want '$
 
 # at_most WHAT GOT LIMIT
 at_most() { if [ "$2" -le "$3" ]; then ok "$1 ($2 <= $3)"; else not_ok "$1: got $2, limit $3"; fi; }
+
+# costs WHAT LIMIT WITHOUT WITH: files with the times of a few runs each, in ms. The medians may differ by LIMIT, and by what
+# the runs without differ among themselves: that is how much this machine is disturbed.
+costs() {
+    local noise
+    noise=$(sort -n "$3" | sed -n '1p;$p' | awk 'NR == 1 { low = $1 } END { print $1 - low }')
+    at_most "$1, ms more than without a rule" $(($(median <"$4") - $(median <"$3"))) $(($2 + noise))
+}

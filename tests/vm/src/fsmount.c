@@ -1,8 +1,8 @@
 /*
- * fsmount SOURCE OPTIONS TARGET BEFORE AFTER
+ * fsmount SOURCE OPTIONS TARGET SECONDS
  *
  * Mounts NFSv4 in the two steps that mount(8) makes in one. The superblock, and with it the backing device and its event,
- * is there BEFORE seconds ahead of the mount; TARGET "-" means that there never is one. Then holds everything AFTER seconds.
+ * is there SECONDS ahead of the mount; its device on standard output says when. TARGET "-": it goes without ever being mounted.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static void check(long result, const char *what)
@@ -22,15 +24,10 @@ static void check(long result, const char *what)
     }
 }
 
-static void hold(const char *seconds)
-{
-    usleep((useconds_t)(atof(seconds) * 1e6));
-}
-
 int main(int argc, char **argv)
 {
-    if (argc != 6) {
-        fprintf(stderr, "usage: fsmount SOURCE OPTIONS TARGET BEFORE AFTER\n");
+    if (argc != 5) {
+        fprintf(stderr, "usage: fsmount SOURCE OPTIONS TARGET SECONDS\n");
         return 2;
     }
     int context = (int)syscall(SYS_fsopen, "nfs4", 0);
@@ -45,9 +42,12 @@ int main(int argc, char **argv)
     check(syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0), "create");
     int mount = (int)syscall(SYS_fsmount, context, 0, 0);
     check(mount, "fsmount");
-    hold(argv[4]);
+    struct stat status;
+    check(fstat(mount, &status), "fstat");
+    printf("%u:%u\n", major(status.st_dev), minor(status.st_dev));
+    fflush(stdout);
+    usleep((useconds_t)(atof(argv[4]) * 1e6));
     if (strcmp(argv[3], "-") != 0)
         check(syscall(SYS_move_mount, mount, "", AT_FDCWD, argv[3], MOVE_MOUNT_F_EMPTY_PATH), argv[3]);
-    hold(argv[5]);
     return 0;
 }
