@@ -5,7 +5,11 @@
 
 #![no_main]
 
+#[cfg(target_feature = "crt-static")]
+mod arena;
 mod journal;
+#[cfg(target_feature = "crt-static")]
+mod malloc;
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
