@@ -85,7 +85,7 @@ helper-path: ## where the static helper is built
 # Everything it mounts is in a namespace of its own, and gone when it ends.
 PEER ?= /usr/libexec/nfsrahead
 
-bench: helper ## one helper call against nfs-utils' (PEER) at 10 to 50,000 mounts, 4 minutes; QUICK=1: up to 1,000
+bench: helper ## one helper call against nfs-utils' (PEER) at 10 to 50,000 mounts, a minute; QUICK=1: up to 1,000
 	$(CARGO) build --locked --example bench
 	@mkdir -p target/bench
 	unshare $$(test "$$(id -u)" = 0 || echo --map-root-user) --mount \

@@ -11,6 +11,7 @@ const UNSAFE: &[&str] = &[
     "src/apply/lock.rs",
     "src/bin/nfsrahead/arena.rs",
     "src/bin/nfsrahead/main.rs",
+    "src/bin/nfsrahead/malloc.rs",
     "src/kernel/mountinfo.rs",
     "src/kernel/statmount.rs",
     "src/kernel/vm.rs",

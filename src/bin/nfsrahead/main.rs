@@ -5,8 +5,11 @@
 
 #![no_main]
 
+#[cfg(target_feature = "crt-static")]
 mod arena;
 mod journal;
+#[cfg(target_feature = "crt-static")]
+mod malloc;
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
@@ -16,9 +19,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use nfsrahead::error::Error;
 use nfsrahead::helper::args::{Args, Command};
 use nfsrahead::helper::{self, Process};
-
-#[global_allocator]
-static MEMORY: arena::Arena = arena::Arena::empty();
 
 /// # Safety
 /// `argv` holds `argc` strings, as C promises to its main.
