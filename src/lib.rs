@@ -1,4 +1,4 @@
-//! Readahead of NFS mounts from nfs.conf.
+//! NFS mounts: their readahead from nfs.conf, what they do, and how many connections they need.
 //!
 //! Data flows one way; each step gives a plain value that can be printed.
 //!
@@ -13,10 +13,15 @@
 //! `nfstune sweep`, run by an admin on results of a benchmark: text → what was measured → cells → an answer for each run,
 //! direction and depth, and advice ([`nconnect::sweep`]) → text, JSON or a chart.
 //!
-//! The walls: [`readahead`] and [`nconnect`] are pure, `kernel` and `conf` never write, only `apply` writes below /sys and /proc/sys, and the
-//! root directory is an argument everywhere ([`root::Root`]).
+//! `nfstune metrics`: what the mounts have done ([`kernel::mountstats`]) → their devices and addresses
+//! ([`kernel::mountinfo`]) → which share their connections ([`client`]) → OpenMetrics text ([`report::metrics`]) → standard
+//! output, or a file ([`apply::replace`]).
+//!
+//! The walls: [`readahead`] and [`nconnect`] are pure, `kernel` and `conf` never write, only `apply` writes, and the root
+//! directory is an argument everywhere ([`root::Root`]).
 
 pub mod apply;
+pub mod client;
 pub mod conf;
 pub mod decimal;
 pub mod error;

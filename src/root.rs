@@ -52,6 +52,11 @@ impl Root {
         self.at("/proc/self/mountinfo")
     }
 
+    /// What each mount of that table has done (kernel: fs/proc_namespace.c `show_vfsstat`, fs/nfs/super.c `nfs_show_stats`).
+    pub fn mountstats(&self) -> PathBuf {
+        self.at("/proc/self/mountstats")
+    }
+
     /// MemTotal and MemAvailable (kernel: fs/proc/meminfo.c).
     pub fn meminfo(&self) -> PathBuf {
         self.at("/proc/meminfo")

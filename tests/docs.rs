@@ -63,6 +63,7 @@ fn every_flag_and_verb_of_the_tool() {
         &["config", "get"],
         &["config", "check"],
         &["sweep"],
+        &["metrics"],
     ] {
         let help = help(env!("CARGO_BIN_EXE_nfstune"), verb);
         said.extend(flags(&help));
@@ -161,6 +162,18 @@ fn every_kind_of_finding() {
             .any(|word| word == kind);
         assert!(is_there, "{kind} is not in man/nfstune.1");
     }
+}
+
+#[test]
+fn every_family_of_metrics() {
+    let text = nfsrahead::report::metrics::metrics(&[], &Default::default());
+    let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let families: BTreeSet<_> = families.filter_map(|family| family.split(' ').next()).collect();
+    let page = read("man/nfstune.1");
+    let words = page.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let documented: BTreeSet<_> = words.filter(|word| word.starts_with("nfstune_")).collect();
+    assert!(families.contains("nfstune_mount_info"));
+    assert_eq!(families, documented);
 }
 
 #[test]

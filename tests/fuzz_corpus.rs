@@ -27,6 +27,11 @@ fn mountinfo() {
 }
 
 #[test]
+fn mountstats() {
+    run("mountstats", &["tests/fuzz/seeds/mountstats"], targets::mountstats);
+}
+
+#[test]
 fn nfsfs() {
     run("nfsfs", &["tests/fuzz/seeds/nfsfs"], targets::nfsfs);
 }

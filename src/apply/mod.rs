@@ -1,4 +1,5 @@
-//! The only code that writes to the kernel, and the lock that tells one writer of another.
+//! The only code that writes: to the kernel, and files; and the lock that tells one writer of another.
 
 pub mod change;
 pub mod lock;
+pub mod replace;

@@ -4,6 +4,7 @@
 pub mod bdi;
 pub mod dmi;
 pub mod mountinfo;
+pub mod mountstats;
 pub mod nfsfs;
 pub mod statmount;
 pub mod vm;

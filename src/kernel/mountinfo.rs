@@ -37,9 +37,7 @@ pub struct Mount {
 impl Mount {
     /// The value of a superblock option.
     pub fn option(&self, name: &str) -> Option<&[u8]> {
-        self.super_options
-            .split(|b| *b == b',')
-            .find_map(|option| option.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+        option(&self.super_options, name)
     }
 
     pub fn version(&self) -> Version {
@@ -73,6 +71,13 @@ impl fmt::Display for Version {
             Version::V4 => "4",
         })
     }
+}
+
+/// The value of one of `options`, which are parted by commas.
+pub(crate) fn option<'a>(options: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    options
+        .split(|b| *b == b',')
+        .find_map(|option| option.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
 }
 
 /// One line, if it is an NFS mount. Between the mount options and the lone "-" stand any number of tags, so that is looked

@@ -60,10 +60,13 @@ pub fn volumes(root: &Root) -> Result<Vec<Volume>> {
     Ok(all.unwrap_or_default())
 }
 
+/// The kernel gives about a page at a time, whatever the buffer (fs/seq_file.c).
+const ONE_READ: usize = 4 << 10;
+
 fn with_list<T>(root: &Root, read: impl FnOnce(BufReader<File>) -> io::Result<T>) -> Result<Option<T>> {
     let path = root.nfsfs_volumes();
     match File::open(&path) {
-        Ok(file) => read(BufReader::with_capacity(16 << 10, file))
+        Ok(file) => read(BufReader::with_capacity(ONE_READ, file))
             .map(Some)
             .map_err(Error::io("read", path)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),

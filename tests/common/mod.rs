@@ -1,5 +1,5 @@
 //! What several test programs need; each uses its part.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 pub mod namespace;
 pub mod peer;

@@ -5,6 +5,7 @@
 
 #![no_main]
 
+mod arena;
 mod journal;
 
 use std::ffi::{CStr, OsStr, OsString};
@@ -15,6 +16,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use nfsrahead::error::Error;
 use nfsrahead::helper::args::{Args, Command};
 use nfsrahead::helper::{self, Process};
+
+#[global_allocator]
+static MEMORY: arena::Arena = arena::Arena::empty();
 
 /// # Safety
 /// `argv` holds `argc` strings, as C promises to its main.

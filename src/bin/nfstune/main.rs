@@ -1,7 +1,7 @@
 //! `nfstune`: what an admin asks about NFS on this host.
 
 mod config;
-mod output;
+mod metrics;
 mod sweep;
 
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 use nfsrahead::error::Error;
 use nfsrahead::root::Root;
 
-/// NFS mounts: the configuration of their readahead, and their number of connections
+/// NFS mounts: the configuration of their readahead, what they do, and how many connections they need
 #[derive(Parser)]
 #[command(version)]
 struct Cli {
@@ -27,6 +27,8 @@ struct Cli {
 enum Verb {
     /// The configuration, as all NFS programs read it
     Config(config::Args),
+    /// Print what the NFS mounts have done, as OpenMetrics text
+    Metrics(metrics::Args),
     /// How many connections are enough, from the same benchmark run with each number of them
     Sweep(sweep::Args),
 }
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let root = Root::new(cli.root);
     let result = match cli.verb {
         Verb::Config(args) => config::run(&root, &args),
+        Verb::Metrics(args) => metrics::run(&root, &args),
         Verb::Sweep(args) => sweep::run(&args),
     };
     result.unwrap_or_else(|e| {

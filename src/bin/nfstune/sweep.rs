@@ -10,6 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use nfsrahead::apply::replace::replace;
 use nfsrahead::conf::regular::read_regular;
 use nfsrahead::decimal::decimal;
 use nfsrahead::error::{Error, EXIT_OK};
@@ -18,7 +19,7 @@ use nfsrahead::nconnect::sweep::model::{judge, Question, Report};
 use nfsrahead::nconnect::sweep::{csv, fio, iozone, samples, Bad, Format, Reading, Source};
 use nfsrahead::report::escape::escape_path;
 
-use crate::{exit, output, print};
+use crate::{exit, print};
 
 /// The largest file that is read. fio with all its histograms stays far below.
 const MAX_FILE: usize = 64 << 20;
@@ -97,7 +98,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
     };
     if let Some(path) = &args.chart {
         let svg = chart::svg(&outcome).map_err(|e| Error::io("draw", path)(std::io::Error::other(e)))?;
-        output::write(path, svg.as_bytes())?;
+        replace(path, svg.as_bytes())?;
     }
     let text = if args.json {
         json::json(&outcome)

@@ -1,9 +1,12 @@
 //! What must hold for any bytes, one function a target. Shared by the fuzzer and by `tests/fuzz_corpus.rs`, which runs the
 //! same functions wherever `cargo test` runs. A broken promise is a panic.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufReader;
 use std::path::Path;
 use std::rc::Rc;
 
+use nfsrahead::client::join;
 use nfsrahead::conf::grammar::{parse, Item};
 use nfsrahead::conf::policy::Policy;
 use nfsrahead::conf::scope::Scope;
@@ -11,9 +14,10 @@ use nfsrahead::conf::value::{Value, MAX_FACTOR, MAX_KIB, MIN_KIB};
 use nfsrahead::conf::{Assignment, Conf, Location};
 use nfsrahead::kernel::bdi::Dev;
 use nfsrahead::kernel::mountinfo::{self, Mount};
-use nfsrahead::kernel::nfsfs;
+use nfsrahead::kernel::{mountstats, nfsfs};
 use nfsrahead::readahead::decide::{decide, Action, Device, Machine};
 use nfsrahead::report::escape::escape;
+use nfsrahead::report::metrics::metrics;
 
 /// nfs.conf, a byte 0xff, fstab: the grammar, the policy made of both, and what it decides for a mount.
 pub fn grammar(data: &[u8]) {
@@ -132,6 +136,65 @@ fn mangle(path: &[u8]) -> Vec<u8> {
         _ => vec![*b],
     };
     path.iter().flat_map(escaped).collect()
+}
+
+/// What the mounts have done: read in pieces it is the same, and as metrics no text from outside leaves its quotes.
+pub fn mountstats(data: &[u8]) {
+    let stats = mountstats::parse(data).unwrap();
+    let mut in_pieces = Vec::new();
+    mountstats::each(BufReader::with_capacity(7, data), |mount| in_pieces.push(mount.clone())).unwrap();
+    assert_eq!(stats, in_pieces);
+    assert!(stats
+        .iter()
+        .all(|mount| mount.transports.len() <= 256 && mount.ops.len() <= 256));
+
+    let table: Vec<Mount> = (0..).zip(&stats).map(|(minor, stats)| in_table(minor, stats)).collect();
+    let mut series = BTreeSet::new();
+    for line in metrics(&join(&stats, &table), &BTreeMap::new()).lines() {
+        assert_shown(line);
+        if !line.starts_with('#') {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            assert!(value.bytes().all(|b| b.is_ascii_digit() || b == b'.'), "{line}");
+            assert!(is_series(name), "{line}");
+            assert!(series.insert(name.to_owned()), "{line} twice");
+        }
+    }
+}
+
+fn in_table(minor: u32, stats: &mountstats::Mount) -> Mount {
+    Mount {
+        dev: Dev {
+            major: 0,
+            minor: minor / 2,
+        },
+        super_options: [&stats.options[..], b",addr=192.0.2.10"].concat(),
+        ..mount(&stats.mount_point, &stats.source)
+    }
+}
+
+/// `name{label="value",label="value"}`
+fn is_series(text: &str) -> bool {
+    let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    let Some((name, mut labels)) = text.strip_suffix('}').and_then(|text| text.split_once('{')) else {
+        return false;
+    };
+    while let Some((label, value)) = labels.split_once("=\"") {
+        let mut is_escaped = false;
+        let end = value.bytes().position(|b| {
+            let ends = b == b'"' && !is_escaped;
+            is_escaped = b == b'\\' && !is_escaped;
+            ends
+        });
+        let Some(end) = end.filter(|_| is_name(label)) else {
+            return false;
+        };
+        labels = &value[end + 1..];
+        match labels.strip_prefix(',') {
+            Some(more) => labels = more,
+            None => break,
+        }
+    }
+    is_name(name) && labels.is_empty()
 }
 
 /// The list of NFS superblocks: the first line that names a device is the answer for it.
