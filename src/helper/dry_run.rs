@@ -11,6 +11,7 @@ use crate::kernel::nfsfs;
 use crate::readahead::decide::{self, Action, Device, Machine};
 use crate::report::escape::escape;
 use crate::report::table::table;
+use crate::root::Root;
 
 pub struct Report {
     pub text: String,
@@ -58,16 +59,24 @@ pub fn report(args: &Args, names: &[Vec<u8>], process: &Process) -> Result<Repor
     .map(str::to_owned)];
     let mut notes = String::new();
     for row in wanted {
-        let now_kib = match Bdi::open(&args.root, row.dev, Access::Read)? {
-            Some(bdi) => bdi.read_ahead_kib()?,
-            None => None,
-        };
+        // One device that cannot be read takes nothing from the others.
+        let now_kib = now_kib(&args.root, row.dev).unwrap_or_else(|e| {
+            log::warn!("{e}");
+            None
+        });
         row.describe(&policy, now_kib, &machine, &mut lines, &mut notes);
     }
     Ok(Report {
         text: table(&lines) + &notes,
         unknown,
     })
+}
+
+fn now_kib(root: &Root, dev: Dev) -> Result<Option<u64>> {
+    match Bdi::open(root, dev, Access::Read)? {
+        Some(bdi) => bdi.read_ahead_kib(),
+        None => Ok(None),
+    }
 }
 
 /// All NFS devices: those of the mount table in its order, then those that only the list of superblocks knows, which are
