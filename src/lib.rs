@@ -10,6 +10,9 @@
 //! `nfstune config`, run by an admin: configuration ([`conf`]) → the present mounts ([`kernel::mountinfo`]) → findings
 //! ([`conf`]) → text or JSON.
 //!
+//! `nfstune doctor`, run by an admin: udev's rule files, fstab and nfs.conf → who sets the readahead, in udev's order, and what
+//! is wrong ([`conf::owners`], [`conf::options`]) → with the present values ([`kernel::devices`]) as text or JSON.
+//!
 //! `nfstune sweep`, run by an admin on results of a benchmark: text → what was measured → cells → an answer for each run,
 //! direction and depth, and advice ([`nconnect::sweep`]) → text, JSON or a chart.
 //!

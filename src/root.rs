@@ -96,6 +96,31 @@ pub const NFS_CONF: &str = "/etc/nfs.conf";
 /// fstab(5).
 pub const FSTAB: &str = "/etc/fstab";
 
+/// Where udev looks for rule files, the strongest first (systemd: src/udev/udev-rules.c `RULES_DIRS`).
+pub const UDEV_RULES: [&str; 5] = [
+    "/etc/udev/rules.d",
+    "/run/udev/rules.d",
+    "/usr/local/lib/udev/rules.d",
+    "/usr/lib/udev/rules.d",
+    "/lib/udev/rules.d",
+];
+/// Where udev looks for a program that a rule names without a path.
+pub const UDEV_PROGRAMS: [&str; 2] = ["/usr/lib/udev", "/lib/udev"];
+/// Where distributions and admins put a helper.
+pub const HELPER_FOLDERS: [&str; 11] = [
+    "/usr/libexec",
+    "/usr/libexec/nfs-utils",
+    "/usr/lib64/nfs-utils",
+    "/usr/lib/nfs-utils",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/lib/udev",
+    "/usr/sbin",
+    "/usr/bin",
+    "/usr/local/libexec",
+    "/usr/local/sbin",
+];
+
 /// The vendor's file that is read before `file`: below /usr/etc, for files below /etc only.
 pub fn usr_twin(file: &Path) -> Option<PathBuf> {
     let bytes = file.as_os_str().as_bytes();

@@ -62,6 +62,7 @@ fn every_flag_and_verb_of_the_tool() {
         &["config", "dump"],
         &["config", "get"],
         &["config", "check"],
+        &["doctor"],
         &["sweep"],
         &["metrics"],
     ] {
@@ -150,7 +151,34 @@ fn every_kind_of_finding() {
             .filter_map(|rest| rest.split('"').next().map(str::to_owned))
             .filter(|k| k.chars().all(|c| c.is_ascii_lowercase() || c == '-')),
     );
-    for kind in ["bom", "bad-value", "nfs-utils-differs", "no-mount", "shared-device"] {
+    for source in [
+        "conf/owners.rs",
+        "conf/udev_files.rs",
+        "conf/rule_lint.rs",
+        "conf/options.rs",
+        "bin/nfstune/doctor.rs",
+    ] {
+        let source = read(&format!("src/{source}"));
+        let code = source.split("\n#[cfg(test)]\n").next().unwrap();
+        for severity in ["error", "warning", "note"] {
+            let call = format!("Found::{severity}(");
+            let calls = code.split(&call).skip(1);
+            kinds.extend(
+                calls.filter_map(|call| Some(call.trim_start().strip_prefix('"')?.split('"').next()?.to_owned())),
+            );
+        }
+    }
+    for kind in [
+        "every-device",
+        "rules-unreadable",
+        "unknown-option",
+        "config-check",
+        "bom",
+        "bad-value",
+        "nfs-utils-differs",
+        "no-mount",
+        "shared-device",
+    ] {
         assert!(
             kinds.contains(kind),
             "{kind} is not found in the sources any more: mend this test"

@@ -42,6 +42,11 @@ fn device() {
 }
 
 #[test]
+fn rules() {
+    run("rules", &["tests/fuzz/seeds/rules"], targets::rules);
+}
+
+#[test]
 fn scope() {
     run("scope", &["tests/fuzz/seeds/scope"], targets::scope);
 }

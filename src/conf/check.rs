@@ -1,7 +1,6 @@
 //! What `nfstune config check` finds: everything in the configuration that does not do what it seems to say.
 
-use std::fmt;
-
+use crate::conf::finding::Finding;
 use crate::conf::policy::Policy;
 use crate::conf::scope::Scope;
 use crate::conf::value::Value;
@@ -10,36 +9,8 @@ use crate::kernel::bdi::Dev;
 use crate::kernel::mountinfo::Mount;
 use crate::report::escape::{escape, escape_path};
 
-/// One finding.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// A stable name, for scripts.
-    pub kind: &'static str,
-    pub file: String,
-    pub line: Option<u32>,
-    /// One line for people, without the place.
-    pub text: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.file)?;
-        if let Some(line) = self.line {
-            write!(f, "{line}:")?;
-        }
-        write!(f, " {} [{}]", self.text, self.kind)
-    }
-}
-
-impl Finding {
-    fn at(at: &Location, kind: &'static str, text: String) -> Finding {
-        Finding {
-            kind,
-            file: escape_path(&at.file),
-            line: Some(at.line),
-            text,
-        }
-    }
+fn at(at: &Location, kind: &'static str, text: String) -> Finding {
+    Finding::at(kind, &at.file, Some(at.line), text)
 }
 
 /// All findings, by file and line. `mounts`: the NFS mounts of this host, the oldest first; None where there is no mount
@@ -56,7 +27,7 @@ pub fn check(conf: &Conf, policy: &Policy, mounts: Option<&[Mount]>) -> Vec<Find
         })
         .collect();
     let problems = policy.problems.iter();
-    found.extend(problems.map(|problem| Finding::at(&problem.at, problem.kind.name(), problem.text.clone())));
+    found.extend(problems.map(|problem| at(&problem.at, problem.kind.name(), problem.text.clone())));
     found.extend(read_otherwise(policy));
     if let Some(mounts) = mounts {
         found.extend(without_mount(policy, mounts));
@@ -83,7 +54,7 @@ fn read_otherwise(policy: &Policy) -> Vec<Finding> {
                     wish.rule,
                     escape(&wish.text)
                 );
-                Finding::at(&wish.at, "nfs-utils-differs", text)
+                at(&wish.at, "nfs-utils-differs", text)
             })
         })
         .collect()
@@ -111,7 +82,7 @@ fn without_mount(policy: &Policy, mounts: &[Mount]) -> Vec<Finding> {
     rules
         .filter(|rule| !matches!(rule.scope, Scope::Fstab { .. }))
         .filter(|rule| !mounts.iter().any(|mount| rule.scope.covers(mount)))
-        .map(|rule| Finding::at(&rule.at, "no-mount", format!("{} matches no present mount", rule.title)))
+        .map(|rule| at(&rule.at, "no-mount", format!("{} matches no present mount", rule.title)))
         .collect()
 }
 
@@ -127,7 +98,7 @@ fn shared_devices(policy: &Policy, mounts: &[Mount]) -> Vec<Finding> {
             continue;
         };
         for (mount, lost) in &contest.losers {
-            found.push(Finding::at(&lost.at, "shared-device", contest.tell(mount, lost)));
+            found.push(at(&lost.at, "shared-device", contest.tell(mount, lost)));
         }
     }
     found

@@ -36,32 +36,52 @@ pub struct Entry<'a> {
     pub line: u32,
 }
 
-/// Lines of type nfs or nfs4 with the option; the last one on a line counts, as with mount options in general.
-pub fn parse(text: &[u8]) -> Vec<Entry<'_>> {
-    let mut found = Vec::new();
-    for (line, text) in (1..).zip(text.split(|b| *b == b'\n')) {
-        found.extend(parse_line(text, line));
-    }
-    found
+/// One line of type nfs or nfs4.
+pub struct Line<'a> {
+    pub source: Cow<'a, [u8]>,
+    pub mount_point: Cow<'a, [u8]>,
+    /// As written; empty where there are none.
+    pub options: &'a [u8],
+    /// From 1.
+    pub line: u32,
 }
 
-fn parse_line(text: &[u8], line: u32) -> Option<Entry<'_>> {
+pub fn nfs_lines(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let lines = (1..).zip(text.split(|b| *b == b'\n'));
+    lines.filter_map(|(line, text)| nfs_line(text, line))
+}
+
+fn nfs_line(text: &[u8], line: u32) -> Option<Line<'_>> {
     let mut fields = text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let source = fields.next().filter(|first| !first.starts_with(b"#"))?;
     let mount_point = fields.next()?;
     if !matches!(fields.next()?, b"nfs" | b"nfs4") {
         return None;
     }
-    let value = fields
-        .next()?
+    Some(Line {
+        source: unescape(source),
+        mount_point: unescape(mount_point),
+        options: fields.next().unwrap_or_default(),
+        line,
+    })
+}
+
+/// Lines of type nfs or nfs4 with the option; the last one on a line counts, as with mount options in general.
+pub fn parse(text: &[u8]) -> Vec<Entry<'_>> {
+    nfs_lines(text).filter_map(entry).collect()
+}
+
+fn entry(line: Line<'_>) -> Option<Entry<'_>> {
+    let value = line
+        .options
         .split(|b| *b == b',')
         .rev()
         .find_map(|option| option.strip_prefix(OPTION.as_bytes())?.strip_prefix(b"="))?;
     Some(Entry {
-        source: unescape(source),
-        mount_point: unescape(mount_point),
+        source: line.source,
+        mount_point: line.mount_point,
         value: unescape(value),
-        line,
+        line: line.line,
     })
 }
 

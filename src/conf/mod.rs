@@ -3,13 +3,20 @@
 pub mod check;
 pub mod contest;
 mod files;
+pub mod finding;
 pub mod fstab;
 pub mod grammar;
 mod lookup;
+pub mod options;
 mod order;
+pub mod owners;
 pub mod policy;
 pub mod regular;
+pub mod rule_lint;
 pub mod scope;
+pub mod udev_files;
+pub mod udev_rules;
+pub mod udev_scope;
 pub mod value;
 
 pub use files::{load, Assignment, Conf, Keep, Location, Warning};

@@ -5,13 +5,12 @@ use crate::conf::policy::Policy;
 use crate::error::Result;
 use crate::helper::args::Args;
 use crate::helper::{load, machine, shown, Process};
-use crate::kernel::bdi::{Access, Bdi, Dev};
-use crate::kernel::mountinfo::{self, Mount, Version};
-use crate::kernel::nfsfs;
+use crate::kernel::bdi::{Bdi, Dev};
+use crate::kernel::devices::{self, NfsDevice};
+use crate::kernel::mountinfo::Mount;
 use crate::readahead::decide::{self, Action, Device, Machine};
 use crate::report::escape::escape;
 use crate::report::table::table;
-use crate::root::Root;
 
 pub struct Report {
     pub text: String,
@@ -19,25 +18,18 @@ pub struct Report {
     pub unknown: Vec<Vec<u8>>,
 }
 
-/// One device and all its mounts.
-struct Row {
-    dev: Dev,
-    version: Version,
-    mounts: Vec<Mount>,
-}
-
 pub fn report(args: &Args, names: &[Vec<u8>], process: &Process) -> Result<Report> {
     let (policy, warnings) = load(args, process);
     for warning in warnings {
         log::warn!("{warning}");
     }
-    let all = devices(args)?;
+    let all = devices::devices(&args.root)?;
     let unknown = names
         .iter()
-        .filter(|name| !all.iter().any(|row| row.is(name)))
+        .filter(|name| !all.iter().any(|row| is(row, name)))
         .cloned()
         .collect();
-    let is_wanted = |row: &&Row| names.is_empty() || names.iter().any(|name| row.is(name));
+    let is_wanted = |row: &&NfsDevice| names.is_empty() || names.iter().any(|name| is(row, name));
     let wanted: Vec<_> = all.iter().filter(is_wanted).collect();
     if wanted.is_empty() {
         let text = if names.is_empty() { "no NFS mounts\n" } else { "" };
@@ -60,11 +52,11 @@ pub fn report(args: &Args, names: &[Vec<u8>], process: &Process) -> Result<Repor
     let mut notes = String::new();
     for row in wanted {
         // One device that cannot be read takes nothing from the others.
-        let now_kib = now_kib(&args.root, row.dev).unwrap_or_else(|e| {
+        let now_kib = Bdi::now_kib(&args.root, row.dev).unwrap_or_else(|e| {
             log::warn!("{e}");
             None
         });
-        row.describe(&policy, now_kib, &machine, &mut lines, &mut notes);
+        describe(row, &policy, now_kib, &machine, &mut lines, &mut notes);
     }
     Ok(Report {
         text: table(&lines) + &notes,
@@ -72,88 +64,53 @@ pub fn report(args: &Args, names: &[Vec<u8>], process: &Process) -> Result<Repor
     })
 }
 
-fn now_kib(root: &Root, dev: Dev) -> Result<Option<u64>> {
-    match Bdi::open(root, dev, Access::Read)? {
-        Some(bdi) => bdi.read_ahead_kib(),
-        None => Ok(None),
-    }
+/// Is it meant by this name? Names are compared as text: a mount point is never touched.
+fn is(row: &NfsDevice, name: &[u8]) -> bool {
+    let is_mount_point = |mount: &Mount| mount.mount_point.as_deref().is_some_and(|at| at == trim_slashes(name));
+    Dev::parse(name) == Some(row.dev) || row.mounts.iter().any(is_mount_point)
 }
 
-/// All NFS devices: those of the mount table in its order, then those that only the list of superblocks knows, which are
-/// mounted where this process cannot see it.
-fn devices(args: &Args) -> Result<Vec<Row>> {
-    let mut rows: Vec<Row> = Vec::new();
-    for mount in mountinfo::mounts(&args.root, None)? {
-        match rows.iter_mut().find(|row| row.dev == mount.dev) {
-            Some(row) => row.mounts.push(mount),
-            None => rows.push(Row {
-                dev: mount.dev,
-                version: mount.version(),
-                mounts: vec![mount],
-            }),
-        }
+fn describe(
+    row: &NfsDevice,
+    policy: &Policy,
+    now_kib: Option<u64>,
+    machine: &Machine,
+    lines: &mut Vec<[String; 7]>,
+    notes: &mut String,
+) {
+    let device = Device {
+        version: row.version,
+        mounts: &row.mounts,
+        now_kib,
+    };
+    let decision = decide::decide(policy, &device, machine);
+    let set = match decision.action {
+        Action::Set(kib) => kib.to_string(),
+        Action::Leave => "leave".to_owned(),
+    };
+    let line = |mount_point: String, source: String, version: String| {
+        [
+            row.dev.to_string(),
+            mount_point,
+            source,
+            version,
+            shown(now_kib),
+            set.clone(),
+            decision.reason.clone(),
+        ]
+    };
+    let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map_or_else(|| "?".to_owned(), escape);
+    for mount in &row.mounts {
+        lines.push(line(
+            text(&mount.mount_point),
+            text(&mount.source),
+            escape(mount.shown_version()),
+        ));
     }
-    for volume in nfsfs::volumes(&args.root)? {
-        if !rows.iter().any(|row| row.dev == volume.dev) {
-            rows.push(Row {
-                dev: volume.dev,
-                version: volume.version,
-                mounts: Vec::new(),
-            });
-        }
+    if row.mounts.is_empty() {
+        lines.push(line("?".to_owned(), "?".to_owned(), row.version.to_string()));
     }
-    Ok(rows)
-}
-
-impl Row {
-    /// Is it meant by this name? Names are compared as text: a mount point is never touched.
-    fn is(&self, name: &[u8]) -> bool {
-        let is_mount_point = |mount: &Mount| mount.mount_point.as_deref().is_some_and(|at| at == trim_slashes(name));
-        Dev::parse(name) == Some(self.dev) || self.mounts.iter().any(is_mount_point)
-    }
-
-    fn describe(
-        &self,
-        policy: &Policy,
-        now_kib: Option<u64>,
-        machine: &Machine,
-        lines: &mut Vec<[String; 7]>,
-        notes: &mut String,
-    ) {
-        let device = Device {
-            version: self.version,
-            mounts: &self.mounts,
-            now_kib,
-        };
-        let decision = decide::decide(policy, &device, machine);
-        let set = match decision.action {
-            Action::Set(kib) => kib.to_string(),
-            Action::Leave => "leave".to_owned(),
-        };
-        let line = |mount_point: String, source: String, version: String| {
-            [
-                self.dev.to_string(),
-                mount_point,
-                source,
-                version,
-                shown(now_kib),
-                set.clone(),
-                decision.reason.clone(),
-            ]
-        };
-        let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map_or_else(|| "?".to_owned(), escape);
-        for mount in &self.mounts {
-            lines.push(line(
-                text(&mount.mount_point),
-                text(&mount.source),
-                escape(mount.shown_version()),
-            ));
-        }
-        if self.mounts.is_empty() {
-            lines.push(line("?".to_owned(), "?".to_owned(), self.version.to_string()));
-        }
-        for note in &decision.notes {
-            notes.push_str(&format!("note: {}: {note}\n", self.dev));
-        }
+    for note in &decision.notes {
+        notes.push_str(&format!("note: {}: {note}\n", row.dev));
     }
 }

@@ -88,6 +88,14 @@ impl Bdi {
         }
     }
 
+    /// The readahead of a device at this moment, KiB. None: gone, or unknown.
+    pub fn now_kib(root: &Root, dev: Dev) -> Result<Option<u64>> {
+        match Bdi::open(root, dev, Access::Read)? {
+            Some(bdi) => bdi.read_ahead_kib(),
+            None => Ok(None),
+        }
+    }
+
     /// The attribute's path, for messages.
     pub fn path(&self) -> &Path {
         &self.path

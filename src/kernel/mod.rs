@@ -2,6 +2,7 @@
 //! writes, and nothing here touches a mount point: a dead server would hang it.
 
 pub mod bdi;
+pub mod devices;
 pub mod dmi;
 pub mod mountinfo;
 pub mod mountstats;

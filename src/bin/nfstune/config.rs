@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use nfsrahead::conf::check::{self, Finding};
+use nfsrahead::conf::check;
+use nfsrahead::conf::finding::Finding;
 use nfsrahead::conf::policy::Policy;
 use nfsrahead::conf::{fstab, load, Conf, Keep, Resolved};
 use nfsrahead::error::{Error, EXIT_FAILED, EXIT_OK};
@@ -61,7 +62,7 @@ pub fn run(root: &Root, args: &Args) -> Result<ExitCode, Error> {
     Ok(exit(code))
 }
 
-fn environment(name: &[u8]) -> Option<Vec<u8>> {
+pub fn environment(name: &[u8]) -> Option<Vec<u8>> {
     std::env::var_os(OsStr::from_bytes(name)).map(OsString::into_vec)
 }
 

@@ -1,6 +1,7 @@
 //! `nfstune`: what an admin asks about NFS on this host.
 
 mod config;
+mod doctor;
 mod metrics;
 mod sweep;
 
@@ -27,6 +28,8 @@ struct Cli {
 enum Verb {
     /// The configuration, as all NFS programs read it
     Config(config::Args),
+    /// Find who sets the readahead of NFS mounts, and what is wrong with it; exit 1 where something is
+    Doctor(doctor::Args),
     /// Print what the NFS mounts have done, as OpenMetrics text
     Metrics(metrics::Args),
     /// How many connections are enough, from the same benchmark run with each number of them
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
     let root = Root::new(cli.root);
     let result = match cli.verb {
         Verb::Config(args) => config::run(&root, &args),
+        Verb::Doctor(args) => doctor::run(&root, &args),
         Verb::Metrics(args) => metrics::run(&root, &args),
         Verb::Sweep(args) => sweep::run(&args),
     };

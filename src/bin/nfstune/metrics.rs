@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use nfsrahead::apply::replace::replace;
 use nfsrahead::client::{join, Mounted};
 use nfsrahead::error::{Error, EXIT_OK};
-use nfsrahead::kernel::bdi::{Access, Bdi, Dev};
+use nfsrahead::kernel::bdi::{Bdi, Dev};
 use nfsrahead::kernel::{mountinfo, mountstats};
 use nfsrahead::report::metrics::metrics;
 use nfsrahead::root::Root;
@@ -41,8 +41,7 @@ pub fn run(root: &Root, args: &Args) -> Result<ExitCode, Error> {
 fn read_ahead(root: &Root, mounts: &[Mounted<'_>]) -> BTreeMap<Dev, u64> {
     let mut found = BTreeMap::new();
     for dev in mounts.iter().filter_map(|mounted| Some(mounted.mount?.dev)) {
-        let value = Bdi::open(root, dev, Access::Read).and_then(|bdi| bdi.map_or(Ok(None), |bdi| bdi.read_ahead_kib()));
-        match value {
+        match Bdi::now_kib(root, dev) {
             Ok(Some(kib)) => drop(found.insert(dev, kib)),
             Ok(None) => {}
             Err(e) => complain(e),

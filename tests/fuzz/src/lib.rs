@@ -9,7 +9,9 @@ use std::rc::Rc;
 use nfsrahead::client::join;
 use nfsrahead::conf::grammar::{parse, Item};
 use nfsrahead::conf::policy::Policy;
+use nfsrahead::conf::rule_lint;
 use nfsrahead::conf::scope::Scope;
+use nfsrahead::conf::udev_rules::{self, Op};
 use nfsrahead::conf::value::{Value, MAX_FACTOR, MAX_KIB, MIN_KIB};
 use nfsrahead::conf::{Assignment, Conf, Location};
 use nfsrahead::kernel::bdi::Dev;
@@ -229,6 +231,61 @@ pub fn device(data: &[u8]) {
         };
         assert_eq!(Dev::parse(dev.to_string().as_bytes()), Some(dev));
     }
+}
+
+/// A udev rule file: rules stand in order, what is found can be printed, and a rule that is written out again is the same.
+pub fn rules(data: &[u8]) {
+    let rules = udev_rules::parse(data);
+    let mut last_line = 0;
+    for rule in &rules {
+        assert!(last_line < rule.line && rule.line <= rule.last_line);
+        last_line = rule.last_line;
+        if rule.pairs.iter().all(|pair| is_writable(&pair.value)) && !rule.is_broken {
+            let again = udev_rules::parse(&written(rule));
+            assert_eq!(again.len(), 1);
+            assert_eq!(again[0].pairs, rule.pairs);
+        }
+    }
+    let mut found = Vec::new();
+    rule_lint::lint(Path::new("/etc/udev/rules.d/x.rules"), &rules, &mut found);
+    for found in &found {
+        assert_shown(&found.to_string());
+        assert!(rules.iter().any(|rule| Some(rule.line) == found.finding.line));
+    }
+}
+
+/// Without need of an escape other than that of the quote.
+fn is_writable(value: &[u8]) -> bool {
+    !value.contains(&b'\\') && !value.contains(&b'\n')
+}
+
+fn written(rule: &udev_rules::Rule) -> Vec<u8> {
+    // A key may begin with what begins a comment.
+    let mut text = b",".to_vec();
+    for pair in &rule.pairs {
+        text.extend_from_slice(&pair.key);
+        if let Some(attribute) = &pair.attribute {
+            text.extend_from_slice(&[b"{", &attribute[..], b"}"].concat());
+        }
+        let op = match pair.op {
+            Op::Match => "==",
+            Op::NoMatch => "!=",
+            Op::Add => "+=",
+            Op::Remove => "-=",
+            Op::Assign => "=",
+            Op::Final => ":=",
+        };
+        text.extend_from_slice(op.as_bytes());
+        text.push(b'"');
+        for byte in &pair.value {
+            if *byte == b'"' {
+                text.push(b'\\');
+            }
+            text.push(*byte);
+        }
+        text.extend_from_slice(b"\", ");
+    }
+    text
 }
 
 /// The argument of a sub-section, a NUL, a mount point, a NUL, a source.
