@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::report::escape::{escape, escape_path};
+use crate::report::escape::escape_path;
 
 /// What failed, where, and why. Its text is one line, ready for a terminal or a log: whatever came from outside is escaped.
 #[derive(Debug, thiserror::Error)]
@@ -20,10 +20,6 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// Not the name of a device that can be NFS: digits, a colon, digits, within 12 and 20 bits.
-    #[error("not a device number MAJOR:MINOR: \"{}\"", escape(.0))]
-    Device(Vec<u8>),
-
     /// The kernel took a value and shows another one.
     #[error("{}: wrote {wrote}, reads back {read}", escape_path(path))]
     ReadBack { path: PathBuf, wrote: u64, read: String },
@@ -31,10 +27,6 @@ pub enum Error {
     /// A file whose text is not what it must be.
     #[error("{}:{line}: {why}", escape_path(path))]
     Text { path: PathBuf, line: u64, why: String },
-
-    /// An admin named something that is not an NFS mount.
-    #[error("{what}: {why}")]
-    NotFound { what: String, why: &'static str },
 }
 
 pub type Result<T> = std::result::Result<T, Error>;

@@ -254,7 +254,7 @@ mod tests {
             return;
         }
         let ids = walk();
-        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let table = std::fs::read_to_string(crate::root::Root::default().mountinfo()).unwrap();
         assert_eq!(ids.len(), table.lines().count());
         assert!(ids.windows(2).all(|pair| pair[0] > pair[1]));
         assert!(ids.len() > 3 * NEWEST);
