@@ -34,6 +34,7 @@ pub mod nconnect;
 pub mod readahead;
 pub mod report;
 pub mod root;
+pub mod writeback;
 
 #[cfg(test)]
 #[path = "../tests/common/skip.rs"]
