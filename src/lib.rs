@@ -28,12 +28,14 @@ pub mod client;
 pub mod conf;
 pub mod decimal;
 pub mod error;
+pub mod float;
 pub mod helper;
 pub mod kernel;
 pub mod nconnect;
 pub mod readahead;
 pub mod report;
 pub mod root;
+pub mod sample;
 pub mod writeback;
 
 #[cfg(test)]

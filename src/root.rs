@@ -62,6 +62,36 @@ impl Root {
         self.at("/proc/meminfo")
     }
 
+    /// Dirty pages and their limits (kernel: mm/vmstat.c).
+    pub fn vmstat(&self) -> PathBuf {
+        self.at("/proc/vmstat")
+    }
+
+    /// Who waits for memory (kernel: kernel/sched/psi.c).
+    pub fn memory_pressure(&self) -> PathBuf {
+        self.at("/proc/pressure/memory")
+    }
+
+    /// Seconds since boot (kernel: fs/proc/uptime.c).
+    pub fn uptime(&self) -> PathBuf {
+        self.at("/proc/uptime")
+    }
+
+    /// The kernel's release, as uname(2) has it (kernel: kernel/utsname_sysctl.c).
+    pub fn osrelease(&self) -> PathBuf {
+        self.at("/proc/sys/kernel/osrelease")
+    }
+
+    /// One folder a process, see proc(5).
+    pub fn proc(&self) -> PathBuf {
+        self.at("/proc")
+    }
+
+    /// All backing devices (kernel: mm/backing-dev.c `bdi_class`).
+    pub fn bdis(&self) -> PathBuf {
+        self.at("/sys/class/bdi")
+    }
+
     /// Who made this machine; cloud vendors name themselves here (kernel: drivers/firmware/dmi-id.c).
     pub fn dmi_sys_vendor(&self) -> PathBuf {
         self.at("/sys/class/dmi/id/sys_vendor")
@@ -69,7 +99,7 @@ impl Root {
 
     /// The folder of one backing device, `name` as in "0:51" (kernel: mm/backing-dev.c `bdi_register_va`).
     pub fn bdi(&self, name: &str) -> PathBuf {
-        self.at("/sys/class/bdi").join(name)
+        self.bdis().join(name)
     }
 
     /// Where the file system table is, see fstab(5).

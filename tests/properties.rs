@@ -355,7 +355,7 @@ proptest! {
     ) {
         let text = sections.concat();
         let policy = policy(text.as_bytes());
-        let device = Device { version, mounts: &mounts, now_kib };
+        let device = Device { version, mounts: &mounts, now_kib, measured: None };
         let decision = decide(&policy, &device, &machine);
         prop_assert_eq!(&decision, &decide(&policy, &device, &machine));
         prop_assert!(!decision.reason.is_empty());
@@ -382,7 +382,7 @@ proptest! {
                 let wish = |policy: &Policy| policy.wish_for(mount, version).map(|(kind, wish)| (kind, wish.value, wish.rule.clone()));
                 prop_assert_eq!(wish(&one), wish(&other));
             }
-            let device = Device { version, mounts: &mounts, now_kib: Some(128) };
+            let device = Device { version, mounts: &mounts, now_kib: Some(128) , measured: None};
             prop_assert_eq!(decide(&one, &device, &machine).action, decide(&other, &device, &machine).action);
             prop_assert_eq!(one.needs_mount(version), other.needs_mount(version));
         }
@@ -410,6 +410,7 @@ fn an_empty_policy_sets_nothing() {
             version: Version::V4,
             mounts: &mounts,
             now_kib: Some(128),
+            measured: None,
         };
         assert_eq!(decide(&policy, &device, &machine).action, Action::Leave, "{text}");
     }

@@ -119,6 +119,7 @@ impl<'a> Known<'a> {
             version: self.version,
             mounts,
             now_kib: self.found_kib,
+            measured: None,
         };
         let by_version = decide::by_version(&self.policy, &device(&[]), &self.machine);
         if !self.policy.needs_mount(self.version) {

@@ -82,6 +82,7 @@ fn describe(
         version: row.version,
         mounts: &row.mounts,
         now_kib,
+        measured: None,
     };
     let decision = decide::decide(policy, &device, machine);
     let set = match decision.action {

@@ -6,6 +6,7 @@ pub mod devices;
 pub mod dmi;
 pub mod mountinfo;
 pub mod mountstats;
+pub mod namespaces;
 pub mod nfsfs;
 pub mod statmount;
 pub mod vm;

@@ -54,6 +54,16 @@ impl Mount {
         Some(decimal(self.option("rsize")?)? / 1024).filter(|kib| *kib > 0)
     }
 
+    /// The largest write in bytes.
+    pub fn wsize_bytes(&self) -> Option<u64> {
+        decimal(self.option("wsize")?).filter(|bytes| *bytes > 0)
+    }
+
+    /// Connections of its client, as the first mount of that server has asked for (fs/nfs/super.c `nfs_show_mount_options`).
+    pub fn connections(&self) -> u64 {
+        self.option("nconnect").and_then(decimal).unwrap_or(1).max(1)
+    }
+
     /// The protocol version with its minor, as the options name it: "3", "4.2".
     pub fn shown_version(&self) -> Cow<'_, [u8]> {
         match (self.option("vers"), self.version()) {

@@ -1,20 +1,27 @@
-//! The model behind `auto`, as far as it can be known when a mount is made: neither round trip nor link has been measured.
+//! The model behind `auto`.
 //!
-//! A window of 8 × the bandwidth-delay product gives one sequential reader 8/9 of what the path carries. Unmeasured, 4 × rsize
-//! is enough up to 1 MiB of it (80 %); cloud vendors, whose paths are longer, ask for 15 × rsize themselves.
+//! A window of 8 × the bandwidth-delay product gives one sequential reader 8/9 of what the path carries. The helper has measured
+//! neither; unmeasured, 4 × rsize is enough up to 1 MiB of it (80 %), and cloud vendors, whose paths are longer, ask for
+//! 15 × rsize themselves. nfstuned measures both and goes on from there.
 
 use crate::conf::value::MIN_KIB;
+use crate::float::{float, whole};
 use crate::kernel::vm::Memory;
+use crate::readahead::measure::Measured;
 
 /// What the model looks at.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs {
     pub rsize_kib: u64,
+    /// nconnect.
+    pub connections: u64,
     pub memory: Option<Memory>,
     /// The firmware names a cloud vendor.
     pub is_cloud: bool,
     /// The mount is the root file system: every page fault reads a whole window round it, so a large one multiplies traffic.
     pub is_nfs_root: bool,
+    /// None: neither round trip nor rate is known, as when a mount is made.
+    pub measured: Option<Measured>,
 }
 
 /// No model goes past 16 MiB: past 8 × bandwidth-delay product little is left to win, and one report lost half.
@@ -26,12 +33,19 @@ const MAX_SMALL_KIB: u64 = 1 << 10;
 const SMALL_MEMORY_KIB: u64 = 2 << 20;
 /// How many sequential readers to expect where nobody has counted.
 const STREAMS: u64 = 32;
+/// Bandwidth-delay products in a window.
+const PRODUCTS: f64 = 8.0;
+/// So many connections get a READ each from one window.
+const CONNECTIONS: u64 = 4;
 
 /// The value in KiB, a whole number of pages.
 pub fn readahead_kib(inputs: &Inputs, page_kib: u64) -> u64 {
     let rsize = inputs.rsize_kib.max(page_kib);
-    let factor = if inputs.is_cloud { 15 } else { 4 };
-    let wanted = rsize.saturating_mul(factor);
+    let wanted = match inputs.measured {
+        Some(measured) => measured_kib(inputs, &measured, rsize),
+        None if inputs.is_cloud => rsize.saturating_mul(15),
+        None => rsize.saturating_mul(4),
+    };
     let cap = memory_cap_kib(inputs);
     // Where the cap falls below one rsize the cap holds, down to the kernel's default. An rsize above 16 MiB does not exist.
     let capped = wanted.min(MAX_KIB).min(cap);
@@ -46,9 +60,19 @@ pub fn readahead_kib(inputs: &Inputs, page_kib: u64) -> u64 {
     (value - value % unit).max(MIN_KIB)
 }
 
+/// Rounded up to whole reads.
+fn measured_kib(inputs: &Inputs, measured: &Measured, rsize: u64) -> u64 {
+    let products = whole((PRODUCTS * measured.bytes_per_s * measured.rtt_s / 1024.0).ceil());
+    let connections = rsize.saturating_mul(inputs.connections.clamp(1, CONNECTIONS));
+    products.max(connections).div_ceil(rsize).saturating_mul(rsize)
+}
+
 /// Two windows live per reader: one being consumed, one in flight. All readers together may fill 5 % of what is available.
 fn memory_cap_kib(inputs: &Inputs) -> u64 {
-    inputs.memory.map_or(MAX_KIB, |m| m.available_kib / 20 / (2 * STREAMS))
+    let streams = inputs.measured.map_or(STREAMS, |measured| measured.streams.max(1));
+    inputs
+        .memory
+        .map_or(MAX_KIB, |m| whole(float(m.available_kib) / 20.0 / 2.0 / float(streams)))
 }
 
 #[cfg(test)]
@@ -66,7 +90,48 @@ mod tests {
             }),
             is_cloud: false,
             is_nfs_root: false,
+            connections: 1,
+            measured: None,
         }
+    }
+
+    /// Mbit/s and ms, as tables of links have them.
+    fn link(mbit: u32, rtt_ms: f64) -> Option<Measured> {
+        Some(Measured {
+            bytes_per_s: f64::from(mbit) * 1e6 / 8.0,
+            rtt_s: rtt_ms / 1000.0,
+            streams: 8,
+        })
+    }
+
+    #[test]
+    fn eight_products_of_a_measured_path() {
+        let big = inputs(1024, 64 * GIB);
+        for (mbit, rtt_ms, mib) in [
+            (10_000, 1.0, 10),
+            (10_000, 0.2, 2),
+            (1_000, 0.2, 1),
+            (1_000, 20.0, 16),
+            (25_000, 0.5, 12),
+        ] {
+            let measured = Inputs {
+                measured: link(mbit, rtt_ms),
+                ..big
+            };
+            assert_eq!(readahead_kib(&measured, 4), mib << 10, "{mbit} {rtt_ms}");
+        }
+        let four = Inputs {
+            measured: link(1_000, 0.2),
+            connections: 16,
+            ..big
+        };
+        assert_eq!(readahead_kib(&four, 4), 4096);
+        // 2 GiB available, eight readers: 6553 KiB each.
+        let tight = Inputs {
+            measured: link(10_000, 1.0),
+            ..inputs(1024, 2 * GIB)
+        };
+        assert_eq!(readahead_kib(&tight, 4), 6144);
     }
 
     #[test]

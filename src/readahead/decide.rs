@@ -5,6 +5,7 @@ use crate::conf::value::{Value, MAX_KIB};
 use crate::kernel::mountinfo::{Mount, Version};
 use crate::kernel::vm::Memory;
 use crate::readahead::auto;
+use crate::readahead::measure::Measured;
 
 /// What is known about one device.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +15,8 @@ pub struct Device<'a> {
     pub mounts: &'a [Mount],
     /// `read_ahead_kb` as it stood before this program touched it.
     pub now_kib: Option<u64>,
+    /// The path to its server, where it has been watched for long enough.
+    pub measured: Option<Measured>,
 }
 
 /// What is known about the machine.
@@ -81,7 +84,9 @@ fn with_mount(wish: &Wish, mount: &Mount, device: &Device, machine: &Machine) ->
             let inputs = auto::Inputs {
                 rsize_kib,
                 memory: machine.memory,
+                connections: mount.connections(),
                 is_cloud: machine.is_cloud,
+                measured: device.measured,
                 is_nfs_root: device.mounts.iter().any(|m| m.mount_point.as_deref() == Some(b"/")),
             };
             auto::readahead_kib(&inputs, machine.page_kib)

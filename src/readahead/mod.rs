@@ -2,3 +2,4 @@
 
 pub mod auto;
 pub mod decide;
+pub mod measure;

@@ -3,6 +3,8 @@
 //! A rate counts only while writeback is saturated: WRITEs wait on the wire and dirty data never runs out, so the server (or
 //! the link) decides and not the programs that write. What was learned fades with a half-life of an hour.
 
+use crate::float::float;
+
 /// What one interval said about one device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
@@ -26,7 +28,7 @@ impl Window {
     }
 
     fn bytes_per_s(&self) -> f64 {
-        count(self.written_bytes) * 1000.0 / count(self.length_ms.max(1))
+        float(self.written_bytes) * 1000.0 / float(self.length_ms.max(1))
     }
 }
 
@@ -72,7 +74,7 @@ impl Drain {
         if self.rates.len() < WINDOWS_MIN {
             return None;
         }
-        let weight = |end_ms: u64| 0.5_f64.powf(count(now_ms.saturating_sub(end_ms)) / HALF_LIFE_MS);
+        let weight = |end_ms: u64| 0.5_f64.powf(float(now_ms.saturating_sub(end_ms)) / HALF_LIFE_MS);
         let mut by_rate: Vec<(f64, f64)> = self.rates.iter().map(|(end, rate)| (*rate, weight(*end))).collect();
         by_rate.sort_by(|a, b| a.0.total_cmp(&b.0));
         let all: f64 = by_rate.iter().map(|(_, weight)| weight).sum();
@@ -84,12 +86,6 @@ impl Drain {
         // After weeks without a window all weights are 0, and the slowest is the answer.
         found.or(by_rate.first()).map(|(rate, _)| *rate)
     }
-}
-
-/// Counters here are far below 2^53, where this begins to round.
-#[allow(clippy::cast_precision_loss)]
-pub(super) fn count(n: u64) -> f64 {
-    n as f64
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::writeback::drain::count;
-use crate::writeback::size::bytes;
+use crate::float::{float, whole};
 
 /// What the pair depends on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,7 +53,7 @@ pub fn pair(inputs: &Inputs) -> Result<Pair, Skip> {
     if inputs.threshold_bytes == 0 {
         return Err(Skip::NoThreshold);
     }
-    let memory = count(inputs.memory_bytes);
+    let memory = float(inputs.memory_bytes);
     let floor = if inputs.disks_write {
         FLOOR_WITH_DISKS_BYTES
     } else {
@@ -62,10 +61,10 @@ pub fn pair(inputs: &Inputs) -> Result<Pair, Skip> {
     };
     let want = inputs.in_time_bytes.max(floor);
     // Also never a limit above the present one: it would be raised.
-    if want >= ENOUGH * count(inputs.threshold_bytes) {
+    if want >= ENOUGH * float(inputs.threshold_bytes) {
         return Err(Skip::NothingToGain);
     }
-    let dirty_bytes = bytes(want.min(memory * CEILING_SHARE));
+    let dirty_bytes = whole(want.min(memory * CEILING_SHARE));
     Ok(Pair {
         dirty_bytes,
         background_bytes: dirty_bytes / 2,
@@ -116,7 +115,7 @@ mod tests {
             in_time_bytes: 40e9,
             ..inputs()
         };
-        assert_eq!(pair(&fast).unwrap().dirty_bytes, bytes(256.0 * 1073741824.0 / 10.0));
+        assert_eq!(pair(&fast).unwrap().dirty_bytes, whole(256.0 * 1073741824.0 / 10.0));
     }
 
     #[test]

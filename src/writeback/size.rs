@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::writeback::drain::count;
+use crate::float::{float, whole};
 
 /// What the limit depends on. Bytes, bytes per second, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,7 +68,7 @@ const ENOUGH: f64 = 0.6;
 
 /// The limit for a device.
 pub fn limit(inputs: &Inputs) -> Result<Limit, Skip> {
-    let threshold = count(inputs.threshold_bytes);
+    let threshold = float(inputs.threshold_bytes);
     if inputs.threshold_bytes == 0 {
         return Err(Skip::NoThreshold);
     }
@@ -76,17 +76,17 @@ pub fn limit(inputs: &Inputs) -> Result<Limit, Skip> {
     if in_time >= ENOUGH * threshold {
         return Err(Skip::NothingToGain);
     }
-    let four_writes = count(WRITES_MIN.saturating_mul(inputs.wsize_bytes));
-    let lowest = count(FLOOR_BYTES)
-        .max(four_writes * count(inputs.connections.max(1)))
+    let four_writes = float(WRITES_MIN.saturating_mul(inputs.wsize_bytes));
+    let lowest = float(FLOOR_BYTES)
+        .max(four_writes * float(inputs.connections.max(1)))
         .max(2.0 * inputs.drain_bytes_per_s * inputs.rtt_s);
-    let highest = (MEMORY_SHARE * count(inputs.memory_bytes)).min(threshold / 2.0);
+    let highest = (MEMORY_SHARE * float(inputs.memory_bytes)).min(threshold / 2.0);
     // Where the floor is above the ceiling, the ceiling holds: it protects the machine.
     let want = in_time.max(lowest).min(highest);
     if want < four_writes {
         return Err(Skip::TooSmall);
     }
-    fixed(bytes(want), inputs)
+    fixed(whole(want), inputs)
 }
 
 /// The limit for a given amount, as an admin's `dirty-limit`.
@@ -94,15 +94,15 @@ pub fn fixed(want_bytes: u64, inputs: &Inputs) -> Result<Limit, Skip> {
     if inputs.threshold_bytes == 0 {
         return Err(Skip::NoThreshold);
     }
-    let threshold = count(inputs.threshold_bytes);
+    let threshold = float(inputs.threshold_bytes);
     // The kernel halves a background at or above the limit (domain_dirty_limits). Writers run free up to the middle of both.
-    let background = (count(inputs.background_bytes) / threshold).min(0.5);
-    let max = count(want_bytes) * 2.0 / (1.0 + background);
-    let ppm = max * count(WHOLE_PPM) / threshold;
-    if ppm >= count(WHOLE_PPM) {
+    let background = (float(inputs.background_bytes) / threshold).min(0.5);
+    let max = float(want_bytes) * 2.0 / (1.0 + background);
+    let ppm = max * float(WHOLE_PPM) / threshold;
+    if ppm >= float(WHOLE_PPM) {
         return Err(Skip::NothingToGain);
     }
-    let max_ppm = bytes(ppm).max(1);
+    let max_ppm = whole(ppm).max(1);
     Ok(Limit {
         want_bytes,
         max_ppm,
@@ -113,12 +113,6 @@ pub fn fixed(want_bytes: u64, inputs: &Inputs) -> Result<Limit, Skip> {
 /// Is the difference worth a write? Below 25 % it is not.
 pub fn is_worth_a_change(old_ppm: u64, new_ppm: u64) -> bool {
     old_ppm.abs_diff(new_ppm).saturating_mul(4) > old_ppm
-}
-
-/// Whole bytes. A float becomes the nearest integer that there is: NaN 0, too large the largest.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-pub(super) fn bytes(n: f64) -> u64 {
-    n as u64
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ pub fn grammar(data: &[u8]) {
             version: mount.version(),
             mounts: &[mount],
             now_kib: Some(128),
+            measured: None,
         };
         let machine = Machine {
             page_kib: 4,
