@@ -20,20 +20,50 @@ pub struct Mounted<'a> {
     pub mount: Option<&'a mountinfo::Mount>,
 }
 
-/// Puts both tables together, in the order of `stats`. The kernel makes both from one list, so where mounts of one source
-/// stand upon each other, the first of one is the first of the other.
+/// Puts both tables together, in the order of `stats`.
 pub fn join<'a>(stats: &'a [mountstats::Mount], table: &'a [mountinfo::Mount]) -> Vec<Mounted<'a>> {
-    let mut by_place: HashMap<_, Vec<&mountinfo::Mount>> = HashMap::new();
-    for mount in table.iter().rev() {
-        let place = (mount.mount_point.as_deref(), mount.source.as_deref());
-        by_place.entry(place).or_default().push(mount);
-    }
-    let find = |stats: &'a mountstats::Mount| {
-        let place = (Some(&*stats.mount_point), Some(&*stats.source));
-        let mount = by_place.get_mut(&place).and_then(Vec::pop);
-        Mounted { stats, mount }
+    let mut places = Places::new(table);
+    let find = |stats: &'a mountstats::Mount| Mounted {
+        stats,
+        mount: places.take(stats),
     };
     stats.iter().map(find).collect()
+}
+
+/// Finds the mounts of mountinfo for those of mountstats, which names no device. The kernel makes both from one list, so where
+/// mounts of one source stand upon each other, the first of one is the first of the other.
+pub struct Places<'a> {
+    by_place: HashMap<Place<'a>, usize>,
+    /// The first mount is the last.
+    mounts: Vec<Vec<&'a mountinfo::Mount>>,
+}
+
+/// Mount point and source.
+type Place<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+
+impl<'a> Places<'a> {
+    pub fn new(table: &'a [mountinfo::Mount]) -> Self {
+        let mut places = Places {
+            by_place: HashMap::new(),
+            mounts: Vec::new(),
+        };
+        for mount in table.iter().rev() {
+            let place = (mount.mount_point.as_deref(), mount.source.as_deref());
+            let at = *places.by_place.entry(place).or_insert(places.mounts.len());
+            match places.mounts.get_mut(at) {
+                Some(same) => same.push(mount),
+                None => places.mounts.push(vec![mount]),
+            }
+        }
+        places
+    }
+
+    /// The mount of the next entry in mountstats.
+    pub fn take(&mut self, stats: &mountstats::Mount) -> Option<&'a mountinfo::Mount> {
+        let place = (Some(&*stats.mount_point), Some(&*stats.source));
+        let at = *self.by_place.get(&place)?;
+        self.mounts.get_mut(at)?.pop()
+    }
 }
 
 /// What makes two mounts share a client. Its text names it for people and machines.

@@ -67,6 +67,11 @@ impl Root {
         self.at("/proc/vmstat")
     }
 
+    /// A sysctl of memory management, `name` as in "dirty_bytes" (kernel: mm/page-writeback.c).
+    pub fn vm_sysctl(&self, name: &str) -> PathBuf {
+        self.at("/proc/sys/vm").join(name)
+    }
+
     /// Who waits for memory (kernel: kernel/sched/psi.c).
     pub fn memory_pressure(&self) -> PathBuf {
         self.at("/proc/pressure/memory")

@@ -1,9 +1,12 @@
 //! The NFS devices of this host, and their mounts.
 
+use std::collections::hash_map::Entry;
+use std::collections::HashMap;
+
 use crate::error::Result;
 use crate::kernel::bdi::Dev;
 use crate::kernel::mountinfo::{self, Mount, Version};
-use crate::kernel::nfsfs;
+use crate::kernel::nfsfs::{self, Volume};
 use crate::root::Root;
 
 /// One device and all its mounts.
@@ -17,9 +20,18 @@ pub struct NfsDevice {
 
 /// Those of the mount table in its order, then those that only the list of superblocks knows.
 pub fn devices(root: &Root) -> Result<Vec<NfsDevice>> {
+    // The table after the list: a superblock is listed before it is mounted.
+    let volumes = nfsfs::volumes(root)?;
+    Ok(grouped(mountinfo::mounts(root, None)?, &volumes))
+}
+
+/// The same from what was read.
+pub fn grouped(mounts: Vec<Mount>, volumes: &[Volume]) -> Vec<NfsDevice> {
     let mut rows: Vec<NfsDevice> = Vec::new();
-    for mount in mountinfo::mounts(root, None)? {
-        match rows.iter_mut().find(|row| row.dev == mount.dev) {
+    let mut by_dev: HashMap<Dev, usize> = HashMap::new();
+    for mount in mounts {
+        let at = *by_dev.entry(mount.dev).or_insert(rows.len());
+        match rows.get_mut(at) {
             Some(row) => row.mounts.push(mount),
             None => rows.push(NfsDevice {
                 dev: mount.dev,
@@ -28,8 +40,9 @@ pub fn devices(root: &Root) -> Result<Vec<NfsDevice>> {
             }),
         }
     }
-    for volume in nfsfs::volumes(root)? {
-        if !rows.iter().any(|row| row.dev == volume.dev) {
+    for volume in volumes {
+        if let Entry::Vacant(free) = by_dev.entry(volume.dev) {
+            free.insert(rows.len());
             rows.push(NfsDevice {
                 dev: volume.dev,
                 version: volume.version,
@@ -37,5 +50,5 @@ pub fn devices(root: &Root) -> Result<Vec<NfsDevice>> {
             });
         }
     }
-    Ok(rows)
+    rows
 }

@@ -4,6 +4,7 @@
 pub mod bdi;
 pub mod devices;
 pub mod dmi;
+pub mod knob;
 pub mod mountinfo;
 pub mod mountstats;
 pub mod namespaces;

@@ -1,2 +1,138 @@
 //! One look at the machine, as a plain value: what decisions are made from.
+
 pub mod activity;
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::os::unix::fs::MetadataExt;
+
+use crate::client::Places;
+use crate::error::{Error, Result};
+use crate::kernel::bdi::Dev;
+use crate::kernel::devices;
+use crate::kernel::mountinfo::{self, Mount, Version};
+use crate::kernel::vm::{self, Memory, VmStat};
+use crate::kernel::{dmi, mountstats, nfsfs};
+use crate::root::Root;
+use activity::Activity;
+
+/// The machine and its NFS mounts at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// CLOCK_BOOTTIME: goes on while the machine sleeps.
+    pub boottime_ms: u64,
+    pub machine: Machine,
+    /// In the order of the mount table.
+    pub devices: Vec<Device>,
+}
+
+/// What is not about one device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Machine {
+    pub page_kib: u64,
+    pub memory: Option<Memory>,
+    pub vmstat: Option<VmStat>,
+    /// Hundredths of a percent of the last 10 s.
+    pub memory_pressure: Option<u64>,
+    pub uptime_s: Option<u64>,
+    pub kernel: Option<(u64, u64)>,
+    pub is_cloud: bool,
+}
+
+/// One NFS superblock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Device {
+    pub dev: Dev,
+    /// Which of all that have had this number: the inode of its folder in sysfs.
+    pub instance: u64,
+    pub version: Version,
+    /// The oldest first. Without mount points where `is_elsewhere`.
+    pub mounts: Vec<Mount>,
+    /// Mounted in other namespaces only.
+    pub is_elsewhere: bool,
+    pub read_ahead_kib: Option<u64>,
+    /// None: no mount of it is in our mountstats.
+    pub activity: Option<Activity>,
+}
+
+impl Sample {
+    pub fn device(&self, dev: Dev) -> Option<&Device> {
+        self.devices.iter().find(|device| device.dev == dev)
+    }
+
+    /// What holds all dirty data of the machine, and where flushing begins; bytes.
+    pub fn thresholds_bytes(&self) -> Option<(u64, u64)> {
+        let bytes = |pages: u64| pages.saturating_mul(self.machine.page_kib).saturating_mul(1024);
+        let stat = self.machine.vmstat?;
+        Some((bytes(stat.threshold_pages), bytes(stat.background_pages)))
+    }
+
+    pub fn memory_bytes(&self) -> Option<u64> {
+        Some(self.machine.memory?.total_kib.saturating_mul(1024))
+    }
+}
+
+/// Takes a sample. What cannot be read is unknown in it; without the mount table there is none.
+pub fn take(root: &Root, boottime_ms: u64) -> Result<Sample> {
+    // The table after the list: a superblock is listed before it is mounted.
+    let volumes = nfsfs::volumes(root)?;
+    let mounts = mountinfo::mounts(root, None)?;
+    let activities = activities(root, &mounts)?;
+    let devices = devices::grouped(mounts, &volumes);
+    let device = |found: devices::NfsDevice| {
+        // A device that has gone meanwhile has no folder.
+        let instance = instance(root, found.dev)?;
+        Some(Device {
+            dev: found.dev,
+            instance,
+            version: found.version,
+            is_elsewhere: found.mounts.is_empty(),
+            mounts: found.mounts,
+            read_ahead_kib: crate::kernel::bdi::Bdi::now_kib(root, found.dev).ok().flatten(),
+            activity: activities.get(&found.dev).copied(),
+        })
+    };
+    Ok(Sample {
+        boottime_ms,
+        machine: machine(root),
+        devices: devices.into_iter().filter_map(device).collect(),
+    })
+}
+
+/// Which instance of the device there is now. None: none.
+pub fn instance(root: &Root, dev: Dev) -> Option<u64> {
+    fs::metadata(root.bdi(&dev.to_string())).ok().map(|folder| folder.ino())
+}
+
+fn machine(root: &Root) -> Machine {
+    Machine {
+        page_kib: vm::page_kib(),
+        memory: vm::memory(root).ok().flatten(),
+        vmstat: vm::vmstat(root).ok().flatten(),
+        memory_pressure: vm::memory_pressure(root),
+        uptime_s: vm::uptime_s(root),
+        kernel: vm::kernel_release(root),
+        is_cloud: dmi::is_cloud(root),
+    }
+}
+
+/// Of each device. Its mounts show it at slightly different times: the most operations are the newest.
+fn activities(root: &Root, mounts: &[Mount]) -> Result<HashMap<Dev, Activity>> {
+    let path = root.mountstats();
+    let mut found: HashMap<Dev, Activity> = HashMap::new();
+    let mut places = Places::new(mounts);
+    File::open(&path)
+        .and_then(|file| {
+            mountstats::each(BufReader::with_capacity(64 << 10, file), |stats| {
+                let Some(mount) = places.take(stats) else { return };
+                let activity = Activity::of(stats);
+                let known = found.entry(mount.dev).or_insert(activity);
+                if activity.all.ops > known.all.ops {
+                    *known = activity;
+                }
+            })
+        })
+        .map_err(Error::io("read", path))?;
+    Ok(found)
+}
