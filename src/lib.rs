@@ -26,6 +26,7 @@
 pub mod apply;
 pub mod client;
 pub mod conf;
+pub mod cycle;
 pub mod decimal;
 pub mod error;
 pub mod float;
