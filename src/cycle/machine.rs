@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::cycle::track::{self, Changes};
-use crate::cycle::{settling_s, Around, Decision, Hold, Verdict};
+use crate::cycle::{settling_s, Around, Decision, Hold, Standing, Verdict};
 use crate::float::float;
 use crate::kernel::bdi::Dev;
-use crate::kernel::knob::{Knob, Value, VmDirty};
+use crate::kernel::knob::{Knob, Threshold, Value};
 use crate::sample::Sample;
 use crate::writeback::pair::{self, Pair};
 use crate::writeback::size::is_worth_a_change;
@@ -56,59 +56,31 @@ impl Track {
         self.dirtied_bytes - self.nfs_bytes > DISKS_SHARE * self.dirtied_bytes
     }
 
-    /// None: the kernel does not show its limits.
+    /// Empty where the kernel does not show its limits.
     pub(super) fn decide(
         &mut self,
         around: &Around,
         sample: &Sample,
         tracks: &BTreeMap<Dev, track::Track>,
-    ) -> Option<Decision> {
-        let now = (around.value)(Knob::VmDirty)?;
-        let standing = (around.standing)(Knob::VmDirty, None);
-        if standing.ours.is_none() {
+    ) -> Vec<Decision> {
+        let Some(both) = Both::of(around) else {
+            return Vec::new();
+        };
+        if !both.are_ours() {
             self.threshold_bytes = sample.thresholds_bytes().map(|(limit, _)| limit);
         }
-        let mut decision = Decision {
-            knob: Knob::VmDirty,
-            instance: None,
-            now: Some(now),
-            want: None,
-            verdict: match standing.ours {
-                Some(_) => Verdict::GiveBack,
-                None => Verdict::Fine,
-            },
-            reason: String::new(),
-            notes: Vec::new(),
-        };
-        let pair = match self.want(around, sample, tracks) {
-            Ok((pair, reason)) => {
-                decision.reason = reason;
-                pair
+        match self.want(around, sample, tracks) {
+            Err(reason) => both.without(&reason),
+            Ok((mut pair, reason)) => {
+                // A limit that stands and is about right stays.
+                if let (true, Value::Bytes(old)) = (both.are_ours(), both.limit.now) {
+                    if !is_worth_a_change(old, pair.dirty_bytes) {
+                        pair = Pair::of(old);
+                    }
+                }
+                both.with(&pair, &reason, self.held(around, sample, &both))
             }
-            Err(reason) => {
-                decision.reason = reason;
-                return Some(decision);
-            }
-        };
-        let wanted = Value::Dirty(VmDirty {
-            bytes: pair.dirty_bytes,
-            background_bytes: pair.background_bytes,
-            ratio: 0,
-            background_ratio: 0,
-        });
-        let is_about_right = match (standing.ours, now) {
-            (Some(ours), Value::Dirty(now)) => {
-                ours == Value::Dirty(now) && !is_worth_a_change(now.bytes, pair.dirty_bytes)
-            }
-            _ => false,
-        };
-        decision.want = Some(if is_about_right { now } else { wanted });
-        decision.verdict = match self.held(around, sample, now, standing.ours, standing.handed_off) {
-            _ if decision.want == Some(now) => Verdict::Fine,
-            Some(hold) => Verdict::Held(hold),
-            None => Verdict::Write,
-        };
-        Some(decision)
+        }
     }
 
     fn want(
@@ -151,25 +123,22 @@ impl Track {
         }
     }
 
-    fn held(
-        &self,
-        around: &Around,
-        sample: &Sample,
-        now: Value,
-        ours: Option<Value>,
-        handed_off: Option<String>,
-    ) -> Option<Hold> {
+    fn held(&self, around: &Around, sample: &Sample, both: &Both) -> Option<Hold> {
         if !around.tuned.apply.vm {
             return Some(Hold::NotAllowed("vm"));
         }
-        if let Some(what) = handed_off {
+        let each = [&both.limit, &both.background];
+        if let Some(what) = each.iter().find_map(|one| one.standing.handed_off.clone()) {
             return Some(Hold::HandedOff(what));
         }
-        if let Some(who) = (around.owner)(Knob::VmDirty) {
+        if let Some(who) = each.iter().find_map(|one| (around.owner)(one.knob)) {
             return Some(Hold::Owner(who));
         }
-        if ours != Some(now) && now != Knob::VmDirty.boot_default() {
-            return Some(Hold::Owner(format!("{now} was set by somebody else")));
+        if let Some(one) = each.iter().find(|one| !one.is_free()) {
+            return Some(Hold::Owner(format!(
+                "{} {} was set by somebody else",
+                one.knob, one.now
+            )));
         }
         if around.is_container {
             return Some(Hold::Container);
@@ -179,5 +148,89 @@ impl Track {
         }
         let is_too_soon = !self.changes.may(sample.boottime_ms, APART_MS);
         is_too_soon.then_some(Hold::TooSoon)
+    }
+}
+
+struct One {
+    knob: Knob,
+    now: Value,
+    standing: Standing,
+}
+
+impl One {
+    /// Set by nobody but us, if at all.
+    fn is_free(&self) -> bool {
+        self.now == self.knob.boot_default() || self.standing.ours == Some(self.now)
+    }
+}
+
+/// Where writers are held and where flushing begins only mean something together.
+struct Both {
+    limit: One,
+    background: One,
+}
+
+impl Both {
+    fn of(around: &Around) -> Option<Both> {
+        let one = |threshold| {
+            let knob = Knob::Vm(threshold);
+            Some(One {
+                knob,
+                now: (around.value)(knob)?,
+                standing: (around.standing)(knob, None),
+            })
+        };
+        Some(Both {
+            limit: one(Threshold::Limit)?,
+            background: one(Threshold::Background)?,
+        })
+    }
+
+    fn are_ours(&self) -> bool {
+        self.limit.standing.ours.is_some()
+    }
+
+    /// What is ours goes back, the limit that holds writers first.
+    fn without(&self, reason: &str) -> Vec<Decision> {
+        let back = |one: &One| match one.standing.ours {
+            Some(_) => Verdict::GiveBack,
+            None => Verdict::Fine,
+        };
+        [&self.limit, &self.background]
+            .map(|one| decision(one, None, back(one), reason))
+            .into()
+    }
+
+    /// Flushing begins below the point where writers are held at every moment: when the limit rises, it is written first.
+    fn with(&self, pair: &Pair, reason: &str, hold: Option<Hold>) -> Vec<Decision> {
+        let is_rise = matches!(self.limit.now, Value::Bytes(now) if pair.dirty_bytes > now);
+        let mut order = [
+            (&self.background, Value::Bytes(pair.background_bytes)),
+            (&self.limit, Value::Bytes(pair.dirty_bytes)),
+        ];
+        if is_rise {
+            order.reverse();
+        }
+        let decide = |(one, want): (&One, Value)| {
+            let verdict = match &hold {
+                _ if one.now == want => Verdict::Fine,
+                Some(hold) => Verdict::Held(hold.clone()),
+                None => Verdict::Write,
+            };
+            decision(one, Some(want), verdict, reason)
+        };
+        order.map(decide).into()
+    }
+}
+
+fn decision(one: &One, want: Option<Value>, verdict: Verdict, reason: &str) -> Decision {
+    Decision {
+        knob: one.knob,
+        instance: None,
+        now: Some(one.now),
+        want,
+        verdict,
+        reason: reason.to_owned(),
+        notes: Vec::new(),
     }
 }

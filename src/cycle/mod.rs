@@ -13,7 +13,7 @@ use std::fmt;
 use crate::conf::policy::Policy;
 use crate::conf::tuned::Tuned;
 use crate::kernel::bdi::Dev;
-use crate::kernel::knob::{Knob, Value};
+use crate::kernel::knob::{Knob, Threshold, Value};
 use crate::sample::Sample;
 use track::Track;
 
@@ -177,7 +177,8 @@ impl State {
                     track.done(attribute, now_ms);
                 }
             }
-            Knob::VmDirty => self.machine.changes.add(now_ms),
+            Knob::Vm(Threshold::Limit) => self.machine.changes.add(now_ms),
+            Knob::Vm(Threshold::Background) => {}
         }
     }
 
