@@ -117,6 +117,21 @@ impl Root {
         self.at("/run/nfstuned/lock")
     }
 
+    /// What nfstuned or a benchmark has changed: "state", "bench".
+    pub fn nfstuned_ledger(&self, name: &str) -> PathBuf {
+        self.at("/run/nfstuned").join(name)
+    }
+
+    /// What a running nfstuned is asked to do.
+    pub fn nfstuned_requests(&self) -> PathBuf {
+        self.at("/run/nfstuned/requests")
+    }
+
+    /// Another one after each boot (kernel: drivers/char/random.c).
+    pub fn boot_id(&self) -> PathBuf {
+        self.at("/proc/sys/kernel/random/boot_id")
+    }
+
     /// How `path` reads to an admin: without the root.
     pub fn shown<'a>(&self, path: &'a Path) -> std::borrow::Cow<'a, Path> {
         match path.strip_prefix(&self.0) {
