@@ -37,6 +37,8 @@ pub mod readahead;
 pub mod report;
 pub mod root;
 pub mod sample;
+#[cfg(feature = "state")]
+pub mod state;
 pub mod writeback;
 
 #[cfg(test)]

@@ -127,6 +127,26 @@ impl Root {
         self.at("/run/nfstuned/requests")
     }
 
+    /// Written by container managers.
+    pub fn container(&self) -> PathBuf {
+        self.at("/run/systemd/container")
+    }
+
+    /// The user namespace of this process (kernel: kernel/user_namespace.c).
+    pub fn uid_map(&self) -> PathBuf {
+        self.at("/proc/self/uid_map")
+    }
+
+    /// What nfstuned thinks, for nfstune.
+    pub fn nfstuned_status(&self) -> PathBuf {
+        self.at("/run/nfstuned/status.json")
+    }
+
+    /// What nfstuned has learned about servers.
+    pub fn nfstuned_learned(&self) -> PathBuf {
+        self.at("/var/lib/nfstuned/learned.json")
+    }
+
     /// Another one after each boot (kernel: drivers/char/random.c).
     pub fn boot_id(&self) -> PathBuf {
         self.at("/proc/sys/kernel/random/boot_id")

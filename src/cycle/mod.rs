@@ -149,6 +149,25 @@ impl State {
         self.previous = Some(sample);
     }
 
+    /// Takes in devices and mounts that came or went between two samples. Nothing is learned from it: its time is arbitrary.
+    pub fn see(&mut self, seen: Sample) {
+        let Some(previous) = &mut self.previous else {
+            return self.learn(seen);
+        };
+        let mut devices = Vec::new();
+        for mut device in seen.devices {
+            let known = previous
+                .device(device.dev)
+                .filter(|known| known.instance == device.instance);
+            match known {
+                Some(known) => device.activity = known.activity,
+                None => drop(self.tracks.insert(device.dev, Track::new(&device, seen.boottime_ms))),
+            }
+            devices.push(device);
+        }
+        previous.devices = devices;
+    }
+
     /// Decides about everything in the last sample. Without one there is nothing to decide about.
     pub fn decide(&mut self, around: &Around) -> Vec<Decision> {
         let Some(sample) = &self.previous else {
@@ -164,6 +183,17 @@ impl State {
         }
         decisions.extend(self.machine.decide(around, sample, &self.tracks));
         decisions
+    }
+
+    /// Gives devices of which nothing is known what was learned before about their source.
+    pub fn remember(&mut self, drain_of: impl Fn(&[u8]) -> Option<f64>) {
+        let Some(sample) = &self.previous else { return };
+        for device in &sample.devices {
+            let source = device.mounts.first().and_then(|mount| mount.source.as_deref());
+            if let (Some(rate), Some(track)) = (source.and_then(&drain_of), self.tracks.get_mut(&device.dev)) {
+                track.drain.seed(sample.boottime_ms, rate);
+            }
+        }
     }
 
     /// A decision was carried out.
