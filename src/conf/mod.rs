@@ -15,6 +15,7 @@ pub mod regular;
 pub mod rule_lint;
 pub mod scope;
 pub mod section;
+pub mod settings;
 pub mod tuned;
 pub mod udev_files;
 pub mod udev_rules;
