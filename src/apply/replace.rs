@@ -35,6 +35,11 @@ pub fn remove(path: &Path) -> Result<()> {
     }
 }
 
+/// A new file; never one that is there, never through a link.
+pub fn create_new(path: &Path) -> Result<File> {
+    File::create_new(path).map_err(Error::io("make", path))
+}
+
 /// Writes over a file in place, so that it stays the same file; its folder is made where it is missing.
 pub fn overwrite_with_folder(path: &Path, text: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {

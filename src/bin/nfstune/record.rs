@@ -1,11 +1,11 @@
 //! `nfstune record`: the kernel's files behind some samples, as a tar archive, for a support case or a test.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use nfsrahead::apply::replace::create_new;
 use nfsrahead::error::{Error, Result, EXIT_OK};
 use nfsrahead::record::{self, Kept};
 use nfsrahead::root::{Root, NFS_CONF};
@@ -30,7 +30,7 @@ pub struct Args {
 
 pub fn run(root: &Root, args: &Args) -> Result<ExitCode> {
     let failed = || Error::io("write", &args.file);
-    let file = File::create_new(&args.file).map_err(failed())?;
+    let file = create_new(&args.file)?;
     let mut archive = tar::Builder::new(BufWriter::new(file));
     for n in 0..args.samples {
         if n > 0 {
