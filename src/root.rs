@@ -174,6 +174,28 @@ pub const UDEV_RULES: [&str; 5] = [
     "/usr/lib/udev/rules.d",
     "/lib/udev/rules.d",
 ];
+/// Where sysctls are files (kernel: fs/proc/proc_sysctl.c).
+pub const PROC_SYS: &str = "/proc/sys/";
+/// Where systemd-sysctl looks for its files, the strongest first, see sysctl.d(5).
+pub const SYSCTL_D: [&str; 5] = [
+    "/etc/sysctl.d",
+    "/run/sysctl.d",
+    "/usr/local/lib/sysctl.d",
+    "/usr/lib/sysctl.d",
+    "/lib/sysctl.d",
+];
+/// Read by procps' sysctl(8) after all of these; where there is a link to it among them it is read there.
+pub const SYSCTL_CONF: &str = "/etc/sysctl.conf";
+/// The arguments that the kernel was started with (kernel: fs/proc/cmdline.c).
+pub const CMDLINE: &str = "/proc/cmdline";
+/// The profiles of TuneD in force, parted by blanks, and where profiles are, the strongest first, see tuned(8).
+pub const TUNED_ACTIVE: &str = "/etc/tuned/active_profile";
+pub const TUNED_PROFILES: [&str; 4] = [
+    "/etc/tuned",
+    "/etc/tuned/profiles",
+    "/usr/lib/tuned",
+    "/usr/lib/tuned/profiles",
+];
 /// Where udev looks for a program that a rule names without a path.
 pub const UDEV_PROGRAMS: [&str; 2] = ["/usr/lib/udev", "/lib/udev"];
 /// Where distributions and admins put a helper.

@@ -153,7 +153,7 @@ fn every_kind_of_finding() {
     );
     for source in [
         "conf/owners.rs",
-        "conf/udev_files.rs",
+        "conf/drop_ins.rs",
         "conf/rule_lint.rs",
         "conf/options.rs",
         "bin/nfstune/doctor.rs",

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use nfsrahead::apply::ledger::{Ledger, Owner};
 use nfsrahead::apply::lock::{self, Role};
+use nfsrahead::conf::knob_owner::{knob_owners, KnobOwners};
 use nfsrahead::conf::settings::Settings;
 use nfsrahead::cycle::{Around, Decision, State};
 use nfsrahead::error::{Error, Result};
@@ -37,6 +38,7 @@ pub fn status(root: &Root, config: &Path) -> Result<Status> {
 pub struct View<'a> {
     root: &'a Root,
     settings: Settings,
+    owners: KnobOwners,
     pub ledger: Ledger,
     pub state: State,
 }
@@ -61,6 +63,7 @@ impl<'a> View<'a> {
         Ok(View {
             root,
             settings,
+            owners: knob_owners(root),
             ledger: Ledger::open(root, Owner::Daemon)?,
             state,
         })
@@ -78,7 +81,7 @@ impl<'a> View<'a> {
             policy: &self.settings.policy,
             tuned: &self.settings.tuned,
             value: &|knob| knob::read(self.root, knob).ok().flatten(),
-            owner: &|_| None,
+            owner: &|knob| self.owners.of(knob).map(ToString::to_string),
             standing: &|knob, instance| self.ledger.standing(knob, instance),
             is_container: is_container(self.root),
         })

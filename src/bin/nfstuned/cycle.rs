@@ -11,6 +11,7 @@ use nfsrahead::apply::ledger::{self, Applied, Change, HandOff, Ledger};
 use nfsrahead::apply::lock::{self, Held, Role};
 use nfsrahead::apply::replace::{remove, replace, replace_with_folder};
 use nfsrahead::apply::requests::{self, Request};
+use nfsrahead::conf::knob_owner::{knob_owners, KnobOwners};
 use nfsrahead::conf::settings::Settings;
 use nfsrahead::cycle::{Around, Decision, State, Verdict};
 use nfsrahead::error::{Error, Result};
@@ -32,6 +33,8 @@ pub struct Daemon {
     state: State,
     elsewhere: Elsewhere,
     learned: Learned,
+    /// Who sets knobs by configuration.
+    owners: KnobOwners,
     is_container: bool,
     /// What the kernel does not let us write, and why: said once.
     refused: BTreeMap<Kind, String>,
@@ -95,6 +98,7 @@ impl Daemon {
             state: State::default(),
             elsewhere: Elsewhere::default(),
             learned,
+            owners: knob_owners(&root),
             is_container: is_container(&root),
             refused: BTreeMap::new(),
             said: BTreeMap::new(),
@@ -128,6 +132,7 @@ impl Daemon {
             warn!("{warning}");
         }
         self.settings = new;
+        self.owners = knob_owners(&self.root);
         self.refused.clear();
         self.said.clear();
         self.take_roles()?;
@@ -222,7 +227,7 @@ impl Daemon {
         let owner = |knob: Knob| match self.refused.get(&Kind::of(knob)) {
             Some(why) => Some(why.clone()),
             None if benched.contains(&knob) => Some("a benchmark holds it".to_owned()),
-            None => None,
+            None => self.owners.of(knob).map(ToString::to_string),
         };
         let standing = |knob: Knob, instance: Option<u64>| self.ledger.standing(knob, instance);
         f(&Around {
