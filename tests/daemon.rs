@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 impl<'a> Daemon<'a> {
     fn start(machine: &'a Machine) -> Daemon<'a> {
+        // What a killed one has left says nothing about this one.
+        let _ = fs::remove_file(machine.at("run/nfstuned/status.json"));
         let child = command(env!("CARGO_BIN_EXE_nfstuned"), machine)
             .arg("--debug")
             .stderr(Stdio::piped())

@@ -1,12 +1,11 @@
 //! A machine below a root directory of its own: NFS devices with their knobs, the machine's limits, a configuration.
 
+#![allow(dead_code)] // each test program uses its part
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nfsrahead::root::Root;
-
 pub struct Machine {
-    pub root: Root,
     dir: tempfile::TempDir,
     mounts: Vec<(u32, String)>,
 }
@@ -16,7 +15,6 @@ impl Machine {
     pub fn new(conf: &str) -> Machine {
         let dir = tempfile::tempdir().unwrap();
         let machine = Machine {
-            root: Root::new(dir.path()),
             dir,
             mounts: Vec::new(),
         };

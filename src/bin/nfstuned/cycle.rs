@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::Duration;
 
 use log::{debug, info, warn};
 use nfsrahead::apply::ledger::{self, Applied, Change, HandOff, Ledger};
-use nfsrahead::apply::lock::{self, Held, Role};
+use nfsrahead::apply::lock::{is_held, Held, Role};
 use nfsrahead::apply::replace::{remove, replace, replace_with_folder};
 use nfsrahead::apply::requests::{self, Request};
 use nfsrahead::conf::knob_owner::{knob_owners, KnobOwners};
@@ -71,7 +72,7 @@ impl Daemon {
     /// Err: another one runs, or the machine cannot be read.
     pub fn new(args: &Args, start: Start) -> Result<Daemon> {
         let root = args.root.clone();
-        let Some(lock) = Held::hold(&root, Role::Runs)? else {
+        let Some(lock) = lock(&root)? else {
             return Err(Error::Io {
                 doing: "lock",
                 path: root.nfstuned_lock(),
@@ -242,7 +243,7 @@ impl Daemon {
 
     /// What a running benchmark has changed, and will give back itself.
     fn benched(&self) -> BTreeSet<Knob> {
-        if !lock::is_held(&self.root, Role::Benchmarks) {
+        if !is_held(&self.root, Role::Benchmarks) {
             return BTreeSet::new();
         }
         let ledger = Ledger::open(&self.root, ledger::Owner::Benchmark);
@@ -408,6 +409,17 @@ impl Daemon {
         self.learned.update(&self.state);
         self.save_learned();
     }
+}
+
+/// None: another daemon runs. An admin's `nfstune apply` or `restore` is over in a moment.
+fn lock(root: &Root) -> Result<Option<Held>> {
+    for _ in 0..20 {
+        if let Some(held) = Held::hold(root, Role::Runs)? {
+            return Ok(Some(held));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(None)
 }
 
 fn tell_handed_off(handed_off: &HandOff) {
