@@ -10,6 +10,7 @@ pub mod mountinfo;
 pub mod mountstats;
 pub mod namespaces;
 pub mod nfsfs;
+pub mod route;
 pub mod statmount;
 pub mod vm;
 
