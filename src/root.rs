@@ -183,6 +183,26 @@ impl Root {
         self.at("/var/lib/nfstuned/learned.json")
     }
 
+    /// Packets that were dropped before any protocol saw them (kernel: net/core/net-procfs.c).
+    pub fn softnet_stat(&self) -> PathBuf {
+        self.at("/proc/net/softnet_stat")
+    }
+
+    /// Time of CPUs (kernel: fs/proc/stat.c).
+    pub fn stat(&self) -> PathBuf {
+        self.at("/proc/stat")
+    }
+
+    /// A parameter of the NFS client's module.
+    pub fn nfs_parameter(&self, name: &str) -> PathBuf {
+        self.at("/sys/module/nfs/parameters").join(name)
+    }
+
+    /// Advice that was given, muted, and what came of it.
+    pub fn nfstuned_advice(&self) -> PathBuf {
+        self.at("/var/lib/nfstuned/advice.json")
+    }
+
     /// Another one after each boot (kernel: drivers/char/random.c).
     pub fn boot_id(&self) -> PathBuf {
         self.at("/proc/sys/kernel/random/boot_id")

@@ -15,6 +15,9 @@ pub struct Activity {
     pub small: Calls,
     /// All operations.
     pub all: Calls,
+    /// Sent again, and given up waiting for (major timeouts); all operations.
+    pub retransmissions: u64,
+    pub timeouts: u64,
     /// From and to the server.
     pub server_read_bytes: u64,
     pub server_written_bytes: u64,
@@ -34,6 +37,14 @@ pub struct Calls {
 }
 
 impl Calls {
+    pub fn sum(&self, other: &Calls) -> Calls {
+        Calls {
+            ops: self.ops.saturating_add(other.ops),
+            queue_ms: self.queue_ms.saturating_add(other.queue_ms),
+            rtt_ms: self.rtt_ms.saturating_add(other.rtt_ms),
+        }
+    }
+
     fn add(&mut self, op: &Op) {
         self.ops = self.ops.saturating_add(op.ops);
         self.queue_ms = self.queue_ms.saturating_add(op.queue_ms);
@@ -74,6 +85,8 @@ impl Activity {
         }
         for op in &mount.ops {
             activity.all.add(op);
+            activity.retransmissions = activity.retransmissions.saturating_add(op.retransmissions());
+            activity.timeouts = activity.timeouts.saturating_add(op.timeouts);
             match op.name() {
                 b"READ" | b"READ_PLUS" => activity.read.add(op),
                 b"WRITE" => activity.write.add(op),
@@ -85,6 +98,26 @@ impl Activity {
         activity
     }
 
+    /// What several mounts of one client have done together.
+    pub fn sum(&self, other: &Activity) -> Activity {
+        let add = |of: fn(&Activity) -> u64| of(self).saturating_add(of(other));
+        Activity {
+            age_s: self.age_s.min(other.age_s),
+            read: self.read.sum(&other.read),
+            write: self.write.sum(&other.write),
+            commit: self.commit.sum(&other.commit),
+            small: self.small.sum(&other.small),
+            all: self.all.sum(&other.all),
+            retransmissions: add(|a| a.retransmissions),
+            timeouts: add(|a| a.timeouts),
+            server_read_bytes: add(|a| a.server_read_bytes),
+            server_written_bytes: add(|a| a.server_written_bytes),
+            cached_read_bytes: add(|a| a.cached_read_bytes),
+            direct_read_bytes: add(|a| a.direct_read_bytes),
+            connections: self.connections.max(other.connections),
+        }
+    }
+
     /// What was done between the two. None: a counter fell, so this is not the same mount any more.
     pub fn since(&self, before: &Activity) -> Option<Activity> {
         Some(Activity {
@@ -94,6 +127,8 @@ impl Activity {
             commit: self.commit.since(&before.commit)?,
             small: self.small.since(&before.small)?,
             all: self.all.since(&before.all)?,
+            retransmissions: self.retransmissions.checked_sub(before.retransmissions)?,
+            timeouts: self.timeouts.checked_sub(before.timeouts)?,
             server_read_bytes: self.server_read_bytes.checked_sub(before.server_read_bytes)?,
             server_written_bytes: self.server_written_bytes.checked_sub(before.server_written_bytes)?,
             cached_read_bytes: self.cached_read_bytes.checked_sub(before.cached_read_bytes)?,
