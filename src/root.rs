@@ -203,6 +203,11 @@ impl Root {
         self.at("/var/lib/nfstuned/advice.json")
     }
 
+    /// Does this host pass packets on? (kernel: net/ipv4/devinet.c)
+    pub fn ip_forward(&self) -> PathBuf {
+        self.at("/proc/sys/net/ipv4/ip_forward")
+    }
+
     /// Another one after each boot (kernel: drivers/char/random.c).
     pub fn boot_id(&self) -> PathBuf {
         self.at("/proc/sys/kernel/random/boot_id")

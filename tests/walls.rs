@@ -12,6 +12,7 @@ const UNSAFE: &[&str] = &[
     "src/bin/nfsrahead/arena.rs",
     "src/bin/nfsrahead/main.rs",
     "src/bin/nfsrahead/malloc.rs",
+    "src/kernel/ethtool.rs",
     "src/kernel/mountinfo.rs",
     "src/kernel/statmount.rs",
     "src/kernel/tcp.rs",

@@ -5,6 +5,7 @@ pub mod bdi;
 pub mod container;
 pub mod devices;
 pub mod dmi;
+pub mod ethtool;
 pub mod host;
 pub mod knob;
 pub mod mountinfo;
