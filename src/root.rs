@@ -198,6 +198,11 @@ impl Root {
         self.at("/sys/module/nfs/parameters").join(name)
     }
 
+    /// Advice that holds now.
+    pub fn nfstuned_current_advice(&self) -> PathBuf {
+        self.at("/run/nfstuned/advice.json")
+    }
+
     /// Advice that was given, muted, and what came of it.
     pub fn nfstuned_advice(&self) -> PathBuf {
         self.at("/var/lib/nfstuned/advice.json")

@@ -5,3 +5,4 @@ pub mod asked;
 pub mod live;
 pub mod sweep;
 pub mod trial;
+pub mod watch;
