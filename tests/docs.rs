@@ -101,6 +101,11 @@ fn every_flag_and_verb_of_the_tool() {
         &["doctor"],
         &["sweep"],
         &["metrics"],
+        &["advise"],
+        &["advice"],
+        &["advice", "mute"],
+        &["advice", "history"],
+        &["snippet"],
         &["status"],
         &["explain"],
         &["apply"],
@@ -118,7 +123,11 @@ fn every_flag_and_verb_of_the_tool() {
             .map_while(|line| line.split_whitespace().next())
         {
             assert!(
-                verb == "help" || page.contains(&format!("Cm config {verb}")) || page.contains(&format!(".Cm {verb}")),
+                verb == "help"
+                    || page.contains(&format!("Cm config {verb}"))
+                    || page.contains(&format!("Cm advice {verb}"))
+                    || page.contains(&format!("| {verb}"))
+                    || page.contains(&format!(".Cm {verb}")),
                 "{verb}"
             );
         }

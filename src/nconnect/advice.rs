@@ -89,18 +89,15 @@ fn todo(rule: Rule, facts: &Facts) -> Vec<(String, String)> {
     match rule {
         Rule::Slots if has_session(facts) => {
             let slots = facts.session_slots.saturating_mul(2).min(1024);
-            one(
-                "/etc/modprobe.d/nfs.conf",
-                format!("options nfs max_session_slots={slots}"),
-            )
+            one("a file in modprobe.d", format!("options nfs max_session_slots={slots}"))
         }
         Rule::Slots => one(
-            "/etc/sysctl.d/nfs.conf",
+            "a file in sysctl.d",
             "sunrpc.tcp_max_slot_table_entries = 128".to_owned(),
         ),
-        Rule::ShallowReader => one("/etc/nfs.conf", "[nfsrahead]\nnfs = auto\nnfs4 = auto".to_owned()),
+        Rule::ShallowReader => one("nfs.conf", "[nfsrahead]\nnfs = auto\nnfs4 = auto".to_owned()),
         Rule::SocketWindow => one(
-            "/etc/sysctl.d/tcp.conf",
+            "a file in sysctl.d",
             "net.ipv4.tcp_wmem = 4096 65536 16777216".to_owned(),
         ),
         _ => Vec::new(),

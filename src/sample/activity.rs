@@ -18,6 +18,9 @@ pub struct Activity {
     /// Sent again, and given up waiting for (major timeouts); all operations.
     pub retransmissions: u64,
     pub timeouts: u64,
+    /// Of READ replies and WRITE requests, with their headers.
+    pub read_wire_bytes: u64,
+    pub write_wire_bytes: u64,
     /// From and to the server.
     pub server_read_bytes: u64,
     pub server_written_bytes: u64,
@@ -88,8 +91,14 @@ impl Activity {
             activity.retransmissions = activity.retransmissions.saturating_add(op.retransmissions());
             activity.timeouts = activity.timeouts.saturating_add(op.timeouts);
             match op.name() {
-                b"READ" | b"READ_PLUS" => activity.read.add(op),
-                b"WRITE" => activity.write.add(op),
+                b"READ" | b"READ_PLUS" => {
+                    activity.read.add(op);
+                    activity.read_wire_bytes = activity.read_wire_bytes.saturating_add(op.received_bytes);
+                }
+                b"WRITE" => {
+                    activity.write.add(op);
+                    activity.write_wire_bytes = activity.write_wire_bytes.saturating_add(op.sent_bytes);
+                }
                 b"COMMIT" => activity.commit.add(op),
                 b"GETATTR" | b"ACCESS" | b"LOOKUP" => activity.small.add(op),
                 _ => {}
@@ -110,6 +119,8 @@ impl Activity {
             all: self.all.sum(&other.all),
             retransmissions: add(|a| a.retransmissions),
             timeouts: add(|a| a.timeouts),
+            read_wire_bytes: add(|a| a.read_wire_bytes),
+            write_wire_bytes: add(|a| a.write_wire_bytes),
             server_read_bytes: add(|a| a.server_read_bytes),
             server_written_bytes: add(|a| a.server_written_bytes),
             cached_read_bytes: add(|a| a.cached_read_bytes),
@@ -129,6 +140,8 @@ impl Activity {
             all: self.all.since(&before.all)?,
             retransmissions: self.retransmissions.checked_sub(before.retransmissions)?,
             timeouts: self.timeouts.checked_sub(before.timeouts)?,
+            read_wire_bytes: self.read_wire_bytes.checked_sub(before.read_wire_bytes)?,
+            write_wire_bytes: self.write_wire_bytes.checked_sub(before.write_wire_bytes)?,
             server_read_bytes: self.server_read_bytes.checked_sub(before.server_read_bytes)?,
             server_written_bytes: self.server_written_bytes.checked_sub(before.server_written_bytes)?,
             cached_read_bytes: self.cached_read_bytes.checked_sub(before.cached_read_bytes)?,

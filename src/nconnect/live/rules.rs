@@ -170,3 +170,493 @@ pub fn connections_to_try(window: &Window, facts: &Facts, baseline: &Baseline) -
     let next = STEPS.into_iter().find(|step| *step > window.connections).unwrap_or(16);
     step.max(next)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nconnect::live::window::Bond;
+
+    /// One connection at half of a 40 Gbit/s link, eight READs on the wire, nothing else to see.
+    fn window() -> Window {
+        Window {
+            end_ms: 1_000_000,
+            length_ms: 15_000,
+            connections: 1,
+            read_bytes_per_s: 1e9,
+            write_bytes_per_s: 0.0,
+            on_wire: 8.0,
+            queued: 1.0,
+            in_flight: Some(8.0),
+            sending: Some(0.1),
+            backlog: Some(0.0),
+            share_max: Some(1.0),
+            data_rtt_s: Some(0.008),
+            small_rtt_s: Some(0.0002),
+            mean_read_bytes: Some(1048576.0),
+            retransmitted: Some(0.0),
+            out_of_order: Some(0.0),
+            sent_again: 0.0,
+            timeouts: 0,
+            softnet_drops: 0,
+            window_limited: Some(0.0),
+            hottest_cpu: Some(0.3),
+        }
+    }
+
+    fn facts() -> Facts {
+        Facts {
+            version: "4.2".to_owned(),
+            proto: "tcp".to_owned(),
+            flavors: vec!["sys".to_owned()],
+            rsize_bytes: 1 << 20,
+            read_ahead_bytes: 4 << 20,
+            link_bits_per_s: Some(40_000_000_000),
+            bond: None,
+            session_slots: 64,
+            cpus: 16,
+        }
+    }
+
+    fn baseline() -> Baseline {
+        Baseline {
+            connection_bytes_per_s: Some(1.9e9),
+            small_rtt_s: Some(0.0002),
+            data_rtt_s: Some(0.004),
+        }
+    }
+
+    /// One row: below the threshold by a hundredth it does not hold, above it does.
+    fn edge(rule: Rule, threshold: f64, with: impl Fn(f64) -> (Window, Facts)) {
+        for (value, holds) in [(threshold * 0.99, false), (threshold * 1.01, true)] {
+            let (window, facts) = with(value);
+            let found = diagnose(&window, &facts, &baseline());
+            assert_eq!(found == Some(rule), holds, "{rule:?} at {value}: {found:?}");
+        }
+    }
+
+    /// The same, where it holds below.
+    fn edge_down(rule: Rule, threshold: f64, with: impl Fn(f64) -> (Window, Facts)) {
+        for (value, holds) in [(threshold * 0.99, true), (threshold * 1.01, false)] {
+            let (window, facts) = with(value);
+            let found = diagnose(&window, &facts, &baseline());
+            assert_eq!(found == Some(rule), holds, "{rule:?} at {value}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_wrong_with_a_busy_mount() {
+        assert_eq!(diagnose(&window(), &facts(), &baseline()), None);
+        assert_eq!(diagnose(&window(), &facts(), &Baseline::default()), None);
+    }
+
+    #[test]
+    fn a_lossy_path() {
+        let with = |change: fn(&mut Window, f64)| {
+            move |value| {
+                let mut window = window();
+                change(&mut window, value);
+                (window, facts())
+            }
+        };
+        edge(Rule::LossyPath, 0.005, with(|w, v| w.retransmitted = Some(v)));
+        edge(Rule::LossyPath, 0.01, with(|w, v| w.out_of_order = Some(v)));
+        edge(Rule::LossyPath, 0.01, with(|w, v| w.sent_again = v));
+        for change in [|w: &mut Window| w.timeouts = 1, |w: &mut Window| w.softnet_drops = 1] {
+            let mut window = window();
+            change(&mut window);
+            assert_eq!(diagnose(&window, &facts(), &baseline()), Some(Rule::LossyPath));
+        }
+    }
+
+    #[test]
+    fn a_full_link_and_a_full_slave() {
+        edge(Rule::LinkFull, 0.85 * 5e9, |v| {
+            (
+                Window {
+                    read_bytes_per_s: v,
+                    ..window()
+                },
+                facts(),
+            )
+        });
+        edge(Rule::LinkFull, 0.85 * 5e9, |v| {
+            (
+                Window {
+                    write_bytes_per_s: v,
+                    ..window()
+                },
+                facts(),
+            )
+        });
+        let bond = Bond {
+            slaves: 4,
+            slave_bits_per_s: 10_000_000_000,
+            is_by_port: true,
+        };
+        let bonded = Facts {
+            bond: Some(bond),
+            ..facts()
+        };
+        edge(Rule::BondSlaveFull, 0.85 * 1.25e9, |v| {
+            (
+                Window {
+                    read_bytes_per_s: v,
+                    ..window()
+                },
+                bonded.clone(),
+            )
+        });
+        edge_down(Rule::BondSlaveFull, 1.05 * 1.25e9, |v| {
+            (
+                Window {
+                    read_bytes_per_s: v,
+                    ..window()
+                },
+                bonded.clone(),
+            )
+        });
+        let by_address = Facts {
+            bond: Some(Bond {
+                is_by_port: false,
+                ..bond
+            }),
+            ..facts()
+        };
+        assert_eq!(
+            diagnose(
+                &Window {
+                    read_bytes_per_s: 1.2e9,
+                    ..window()
+                },
+                &by_address,
+                &baseline()
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn slots_of_a_session_and_of_a_connection() {
+        edge(Rule::Slots, 0.9 * 64.0, |v| {
+            (Window { on_wire: v, ..window() }, facts())
+        });
+        edge_down(Rule::Slots, 1.0, |v| {
+            (
+                Window {
+                    on_wire: 64.0,
+                    sending: Some(v),
+                    ..window()
+                },
+                facts(),
+            )
+        });
+        let v3 = Facts {
+            version: "3".to_owned(),
+            ..facts()
+        };
+        edge(Rule::Slots, 0.5, |v| {
+            (
+                Window {
+                    backlog: Some(v),
+                    ..window()
+                },
+                v3.clone(),
+            )
+        });
+        assert_eq!(
+            diagnose(
+                &Window {
+                    on_wire: 64.0,
+                    ..window()
+                },
+                &v3,
+                &baseline()
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn a_reader_that_is_too_shallow() {
+        let shallow = || Window {
+            on_wire: 1.2,
+            queued: 0.9,
+            mean_read_bytes: Some(131_072.0),
+            read_bytes_per_s: 1e8,
+            ..window()
+        };
+        let small = Facts {
+            read_ahead_bytes: 128 << 10,
+            ..facts()
+        };
+        assert_eq!(diagnose(&shallow(), &small, &baseline()), Some(Rule::ShallowReader));
+        edge_down(Rule::ShallowReader, 1.3, |v| {
+            (
+                Window {
+                    on_wire: v,
+                    ..shallow()
+                },
+                small.clone(),
+            )
+        });
+        edge_down(Rule::ShallowReader, 524_288.0, |v| {
+            (
+                Window {
+                    mean_read_bytes: Some(v),
+                    ..shallow()
+                },
+                small.clone(),
+            )
+        });
+        assert_eq!(
+            diagnose(
+                &shallow(),
+                &Facts {
+                    read_ahead_bytes: 2 << 20,
+                    ..facts()
+                },
+                &baseline()
+            ),
+            None
+        );
+        let writer = Window {
+            write_bytes_per_s: 2e8,
+            ..shallow()
+        };
+        assert_eq!(diagnose(&writer, &small, &baseline()), None);
+    }
+
+    #[test]
+    fn a_slow_server() {
+        let slow = || Window {
+            read_bytes_per_s: 5e8,
+            data_rtt_s: Some(0.03),
+            ..window()
+        };
+        assert_eq!(diagnose(&slow(), &facts(), &baseline()), Some(Rule::Server));
+        edge(Rule::Server, 0.02, |v| {
+            (
+                Window {
+                    data_rtt_s: Some(v),
+                    ..slow()
+                },
+                facts(),
+            )
+        });
+        edge_down(Rule::Server, 0.0004, |v| {
+            (
+                Window {
+                    small_rtt_s: Some(v),
+                    ..slow()
+                },
+                facts(),
+            )
+        });
+        edge_down(Rule::Server, 0.95e9, |v| {
+            (
+                Window {
+                    read_bytes_per_s: v,
+                    ..slow()
+                },
+                facts(),
+            )
+        });
+        edge_down(Rule::Server, 1.0, |v| {
+            (
+                Window {
+                    sending: Some(v),
+                    ..slow()
+                },
+                facts(),
+            )
+        });
+    }
+
+    #[test]
+    fn a_full_socket_window() {
+        let writer = || Window {
+            write_bytes_per_s: 1.1e9,
+            ..window()
+        };
+        edge(Rule::SocketWindow, 0.3, |v| {
+            (
+                Window {
+                    window_limited: Some(v),
+                    ..writer()
+                },
+                facts(),
+            )
+        });
+        assert_eq!(
+            diagnose(
+                &Window {
+                    window_limited: Some(0.9),
+                    ..window()
+                },
+                &facts(),
+                &baseline()
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn a_full_connection() {
+        let full = || Window {
+            read_bytes_per_s: 1.6e9,
+            small_rtt_s: Some(0.0007),
+            ..window()
+        };
+        assert_eq!(diagnose(&full(), &facts(), &baseline()), Some(Rule::Transport));
+        edge(Rule::Transport, 0.8 * 1.9e9, |v| {
+            (
+                Window {
+                    read_bytes_per_s: v,
+                    ..full()
+                },
+                facts(),
+            )
+        });
+        edge(Rule::Transport, 0.0006, |v| {
+            (
+                Window {
+                    small_rtt_s: Some(v),
+                    ..full()
+                },
+                facts(),
+            )
+        });
+        edge(Rule::Transport, 1.0, |v| {
+            (
+                Window {
+                    small_rtt_s: None,
+                    sending: Some(v),
+                    ..full()
+                },
+                facts(),
+            )
+        });
+        edge(Rule::Transport, 0.9, |v| {
+            (
+                Window {
+                    small_rtt_s: None,
+                    hottest_cpu: Some(v),
+                    ..full()
+                },
+                facts(),
+            )
+        });
+        // Without history nothing is known about one connection.
+        assert_eq!(diagnose(&full(), &facts(), &Baseline::default()), None);
+    }
+
+    #[test]
+    fn a_queue_before_the_wire() {
+        let queued = || Window {
+            on_wire: 8.0,
+            queued: 20.0,
+            in_flight: Some(20.0),
+            ..window()
+        };
+        assert_eq!(
+            diagnose(&queued(), &facts(), &Baseline::default()),
+            Some(Rule::QueueBeforeWire)
+        );
+        edge(Rule::QueueBeforeWire, 16.0, |v| {
+            (Window { queued: v, ..queued() }, facts())
+        });
+        edge(Rule::QueueBeforeWire, 16.0, |v| {
+            (
+                Window {
+                    on_wire: 1.4,
+                    queued: 4.0,
+                    in_flight: Some(v),
+                    ..queued()
+                },
+                facts(),
+            )
+        });
+        let unknown = Facts {
+            link_bits_per_s: None,
+            ..facts()
+        };
+        assert_eq!(diagnose(&queued(), &unknown, &baseline()), Some(Rule::QueueBeforeWire));
+    }
+
+    #[test]
+    fn unbalanced_connections() {
+        let four = || Window {
+            connections: 4,
+            share_max: Some(0.5),
+            hottest_cpu: Some(0.95),
+            read_bytes_per_s: 5e9 * 0.5,
+            ..window()
+        };
+        let slow = Baseline {
+            connection_bytes_per_s: Some(1.9e9),
+            ..baseline()
+        };
+        assert_eq!(diagnose(&four(), &facts(), &slow), Some(Rule::Unbalanced));
+        edge(Rule::Unbalanced, 0.375, |v| {
+            (
+                Window {
+                    share_max: Some(v),
+                    ..four()
+                },
+                facts(),
+            )
+        });
+        edge(Rule::Unbalanced, 0.9, |v| {
+            (
+                Window {
+                    hottest_cpu: Some(v),
+                    ..four()
+                },
+                facts(),
+            )
+        });
+    }
+
+    #[test]
+    fn connections_to_try_fit_the_sweep_of_2019() {
+        assert_eq!(
+            connections_to_try(
+                &window(),
+                &facts(),
+                &Baseline {
+                    connection_bytes_per_s: Some(1.93e9),
+                    ..baseline()
+                }
+            ),
+            6
+        );
+        assert_eq!(
+            connections_to_try(
+                &window(),
+                &Facts {
+                    link_bits_per_s: None,
+                    ..facts()
+                },
+                &baseline()
+            ),
+            4
+        );
+        assert_eq!(
+            connections_to_try(
+                &window(),
+                &Facts {
+                    cpus: 4,
+                    link_bits_per_s: Some(400_000_000_000),
+                    ..facts()
+                },
+                &baseline()
+            ),
+            4
+        );
+        let eight = Window {
+            connections: 8,
+            ..window()
+        };
+        assert_eq!(connections_to_try(&eight, &facts(), &baseline()), 12);
+    }
+}

@@ -109,8 +109,8 @@ impl Window {
             end_ms: now.at_ms,
             length_ms,
             connections: u64::try_from(now.transports.len()).unwrap_or_default().max(1),
-            read_bytes_per_s: float(done.server_read_bytes) / seconds,
-            write_bytes_per_s: float(done.server_written_bytes) / seconds,
+            read_bytes_per_s: float(done.read_wire_bytes) / seconds,
+            write_bytes_per_s: float(done.write_wire_bytes) / seconds,
             on_wire: float(done.all.rtt_ms) / float(length_ms),
             queued: float(done.all.queue_ms) / float(length_ms),
             in_flight: mean(|t| Some(t.in_flight_sum)),
@@ -125,7 +125,7 @@ impl Window {
             small_rtt_s: Some(done.small)
                 .filter(|small| small.ops >= SMALL_OPS_MIN)
                 .and_then(|small| small.mean_rtt_s()),
-            mean_read_bytes: (done.read.ops > 0).then(|| float(done.server_read_bytes) / float(done.read.ops)),
+            mean_read_bytes: (done.read.ops > 0).then(|| float(done.read_wire_bytes) / float(done.read.ops)),
             retransmitted: ratio(before, now, |s| s.bytes_retransmitted, |s| s.bytes_sent),
             out_of_order: ratio(before, now, |s| s.out_of_order, |s| s.segments_in),
             sent_again: float(done.retransmissions) / float(done.all.ops.max(1)),
@@ -192,4 +192,77 @@ fn ratio(
         }
     }
     (wholes > 0).then(|| float(parts) / float(wholes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::mountstats::Proto;
+    use proptest::prelude::*;
+
+    fn transport(sends: u64) -> Transport {
+        Transport {
+            proto: Proto::Tcp,
+            source_port: Some(700),
+            binds: 0,
+            connects: Some(1),
+            connect_s: Some(0),
+            idle_s: Some(0),
+            sends,
+            receives: sends,
+            bad_xids: 0,
+            in_flight_sum: 3 * sends,
+            backlog_sum: sends / 2,
+            slots_max: Some(64),
+            sending_sum: Some(2 * sends),
+            pending_sum: Some(sends),
+        }
+    }
+
+    fn moment(at_ms: u64, sends: &[u64]) -> Moment {
+        Moment {
+            at_ms,
+            transports: sends.iter().map(|sends| transport(*sends)).collect(),
+            ..Moment::default()
+        }
+    }
+
+    #[test]
+    fn means_are_of_all_connections() {
+        let window = Window::between(&moment(0, &[100, 100]), &moment(10_000, &[400, 200])).unwrap();
+        assert_eq!(
+            (window.in_flight, window.sending, window.backlog),
+            (Some(3.0), Some(2.0), Some(0.5))
+        );
+        assert_eq!((window.connections, window.share_max), (2, Some(0.75)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_no_window() {
+        let before = moment(100_000, &[100]);
+        for now in [
+            moment(100_000, &[100]),
+            moment(104_000, &[100]),
+            moment(99_000, &[100]),
+            moment(100_000 + 21 * 60_000, &[200]),
+            moment(110_000, &[99]),
+            moment(110_000, &[100, 100]),
+            moment(110_000, &[]),
+        ] {
+            assert_eq!(Window::between(&before, &now), None, "{now:?}");
+        }
+        assert!(Window::between(&before, &moment(110_000, &[100])).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_connections_is_nothing(sends in proptest::collection::vec((0u64..1 << 40, 0u64..1 << 30), 1..17)) {
+            let before: Vec<u64> = sends.iter().map(|(before, _)| *before).collect();
+            let now: Vec<u64> = sends.iter().map(|(before, grown)| before + grown).collect();
+            let reversed = |list: &[u64]| list.iter().rev().copied().collect::<Vec<u64>>();
+            let there = Window::between(&moment(0, &before), &moment(10_000, &now)).unwrap();
+            let back = Window::between(&moment(0, &reversed(&before)), &moment(10_000, &reversed(&now))).unwrap();
+            prop_assert_eq!(there, back);
+        }
+    }
 }
