@@ -1,7 +1,8 @@
 # What the two guests of a pair share, on top of the other tests' lib.sh: the link, the server's shell, writers, limits.
-# Sourced by dash.
+# The client may be a whole system. Sourced by dash.
 # shellcheck shell=dash disable=SC2034
 . /vm/lib.sh
+. /vm/daemon.sh
 server=10.0.2.1
 link=eth0
 
@@ -29,7 +30,7 @@ join_server() {
 server_answers() { [ "$(on_server cat /proc/fs/nfsd/threads)" = 8 ]; }
 
 # on_server COMMAND...: its output
-on_server() { echo "$*; exit" | nc -w 5 $server 99; }
+on_server() { echo "$*; exit" | busybox nc -w 5 $server 99; }
 
 # shape MBIT DELAY_MS: the link, one way each; a rate of 0 is no limit
 shape() {
