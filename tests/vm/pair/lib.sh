@@ -47,12 +47,36 @@ from_server() {
     mount -t nfs -o "$1" $server:/srv/a "${2:-/mnt/x}"
 }
 
+# fresh_mount [OPTIONS]: with the kernel's own limits. It guesses 100 MB/s for a new device and takes a quarter of a minute of
+# writing to unlearn that, so a mount's first writer is the one that waits.
+fresh_mount() {
+    unmount_all
+    stock_limits
+    from_server "vers=4.2${1:+,$1}"
+}
+
+local_disk() {
+    mkdir -p /mnt/disk
+    mount LABEL=local /mnt/disk
+}
+
+# write_file MIB KIB [FILE]: anew, in calls of KIB: the writer's second line
+write_file() {
+    rm -f "${3:-/mnt/x/written}"
+    sync
+    echo 3 >/proc/sys/vm/drop_caches
+    writer "${3:-/mnt/x/written}" "$1" "$2" sync | tail -n 1
+}
+# field NAME LINE: its value
+field() { echo " $2" | sed -n "s/.* $1=\([0-9]*\).*/\1/p"; }
+
 unmount_all() {
     umount -a -t nfs,nfs4 2>/dev/null
     wait_for 10 no_nfs
 }
 
 reset() {
+    umount /mnt/disk 2>/dev/null
     unmount_all || { umount -l -a -t nfs,nfs4; return 1; }
     tc qdisc del dev $link root 2>/dev/null
     on_server "tc qdisc del dev $link root; rm -rf /srv/a/*"
@@ -76,6 +100,9 @@ vm_limits() {
     vm dirty_background_bytes $(($1 * 512))
     vm dirty_bytes $(($1 * 1024))
 }
+
+# Linux 6.2 brought them.
+has_bdi_limits() { [ -e "/sys/class/bdi/$(dev_of /mnt/x)/strict_limit" ]; }
 
 # bdi_limits MOUNT_POINT MAX_KIB MIN_KIB: one mount's own, held strictly
 bdi_limits() {
