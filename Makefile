@@ -89,6 +89,8 @@ check: setup fmt lint shell-lint test check-vm ## everything: this machine, then
 
 check-vm: helper ## real kernels, real NFS, real udev in a virtual machine; KERNEL=newest adds a kernel, TEST=name picks tests
 	tests/vm/run --helper $(HELPER) $(if $(TEST),--test $(TEST))
+	$(if $(TEST),,tests/vm/run-os --test boot)
+	$(if $(TEST),,tests/vm/run-pair --test writers,local-disk)
 
 demo: setup helper ## a real NFS mount gets its readahead from nfs.conf through udev
 	tests/vm/run --helper $(HELPER) --kernel 6.12 --test demo
