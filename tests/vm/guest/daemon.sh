@@ -21,6 +21,9 @@ daemon_kill() {
 daemon_down() { ! systemctl is-active --quiet nfstuned; }
 daemon_log() { journalctl --unit=nfstuned --output=cat --no-pager; }
 
+# has_bdi_limits: /mnt/x is mounted, and its device has limits of its own (Linux 6.2)
+has_bdi_limits() { [ -e "/sys/class/bdi/$(dev_of /mnt/x)/strict_limit" ]; }
+
 # knobs MOUNT_POINT: its dirty limits: most and least (millionths of the machine's threshold) and whether they are strict
 knobs() {
     local dir

@@ -101,9 +101,6 @@ vm_limits() {
     vm dirty_bytes $(($1 * 1024))
 }
 
-# Linux 6.2 brought them.
-has_bdi_limits() { [ -e "/sys/class/bdi/$(dev_of /mnt/x)/strict_limit" ]; }
-
 # bdi_limits MOUNT_POINT MAX_KIB MIN_KIB: one mount's own, held strictly
 bdi_limits() {
     local knobs threshold_kib
