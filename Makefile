@@ -87,10 +87,15 @@ setup: ## Debian packages that check needs (installs them if root)
 
 check: setup fmt lint shell-lint test check-vm ## everything: this machine, then real NFS in a virtual machine
 
-check-vm: helper ## real kernels, real NFS, real udev in a virtual machine; KERNEL=newest adds a kernel, TEST=name picks tests
+# What runs in a guest with systemd.
+GUEST_PARTS := --put target/release/nfstuned=/usr/sbin/nfstuned --put target/release/nfstune=/usr/bin/nfstune \
+	--put target/nfstuned.service=/usr/lib/systemd/system/nfstuned.service
+
+check-vm: helper tools units ## real kernels, real NFS, real udev in a virtual machine; KERNEL=newest adds a kernel, TEST=name picks tests
 	tests/vm/run --helper $(HELPER) $(if $(TEST),--test $(TEST))
-	$(if $(TEST),,tests/vm/run-os --test boot)
+	$(if $(TEST),,tests/vm/run-os $(GUEST_PARTS) --test boot,tuned)
 	$(if $(TEST),,tests/vm/run-pair --test writers,local-disk)
+	$(if $(TEST),,tests/vm/run-pair --client os $(GUEST_PARTS) --test tuned)
 
 demo: setup helper ## a real NFS mount gets its readahead from nfs.conf through udev
 	tests/vm/run --helper $(HELPER) --kernel 6.12 --test demo
