@@ -394,3 +394,37 @@ fn an_old_kernel_has_no_limit_for_a_device() {
     assert_eq!(machine.get("proc/sys/vm/dirty_ratio"), "20");
     assert_eq!(machine.get("proc/sys/vm/dirty_background_ratio"), "10");
 }
+
+/// An automounter takes all mounts away and brings them back.
+#[test]
+fn the_machines_limit_outlives_an_unmount_for_a_while() {
+    let mut machine = Machine::new("[nfstuned]\napply=vm\ninterval=5\nsettle=0\n");
+    machine.mount(51, "nas1:/a", "/a");
+    machine.learned("nas1:/a", 100e6);
+    let at = machine.path().to_owned();
+    let mut daemon = Daemon::start(&machine);
+    let limit = || {
+        fs::read_to_string(at.join("proc/sys/vm/dirty_bytes"))
+            .unwrap()
+            .trim()
+            .to_owned()
+    };
+    assert_eq!(limit(), "200000000");
+    fs::write(
+        at.join("proc/self/mountinfo"),
+        "22 1 259:2 / / rw - ext4 /dev/root rw\n",
+    )
+    .unwrap();
+    fs::write(at.join("proc/fs/nfsfs/volumes"), "").unwrap();
+    daemon.look();
+    assert_eq!(limit(), "200000000");
+    fs::write(at.join("proc/uptime"), "87001.00 1.00\n").unwrap();
+    daemon.look();
+    daemon.until("ten minutes are over", || {
+        limit() == "0" || {
+            daemon.look();
+            false
+        }
+    });
+    daemon.stop();
+}
