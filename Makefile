@@ -27,7 +27,7 @@ TARGET ?= $(shell test -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)" && ech
 HELPER := target/helper/$(TARGET)/release/nfsrahead
 
 .DEFAULT_GOAL := help
-.PHONY: help all helper helper-path tools rules units completions installed deb vendor setup demo check check-vm bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
+.PHONY: help all helper helper-path tools rules units completions installed deb check-deb vendor setup demo check check-vm bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -95,6 +95,10 @@ deb: ## Debian packages, into target/deb
 	ln -s ../../../target target/deb/source/target
 	cd target/deb/source && dpkg-buildpackage -b -us -uc -d
 
+check-deb: deb ## the packages: lintian, and over nfs-common in a virtual machine
+	tests/packages target/deb
+	rpmspec -q packaging/rpm/nfsrahead.spec
+
 # For builds without a network: the crates, beside a checkout, and what tells cargo to use them.
 vendor: ## every crate, into vendor/
 	mkdir -p .cargo
@@ -116,7 +120,7 @@ shell-lint: ## shellcheck
 setup: ## Debian packages that check needs (installs them if root)
 	tests/setup
 
-check: setup fmt lint shell-lint test check-vm ## everything: this machine, then real NFS in a virtual machine
+check: setup fmt lint shell-lint test check-vm check-deb ## everything: this machine, then real NFS in a virtual machine
 
 # What runs in a guest with systemd.
 GUEST_PARTS := --put target/release/nfstuned=/usr/sbin/nfstuned --put target/release/nfstune=/usr/bin/nfstune \

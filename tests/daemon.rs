@@ -312,7 +312,7 @@ fn a_bad_configuration_is_not_taken_over() {
 
 #[test]
 fn a_new_program_takes_over_in_place() {
-    let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead, bdi\nsettle=0\n");
+    let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead, bdi, vm\nsettle=0\n");
     machine.learned("nas1:/a", 11e6);
     let before = machine.knobs();
     let mut daemon = Daemon::start(&machine);

@@ -109,7 +109,11 @@ impl Track {
         if rates.is_empty() {
             return Err("no server's rate is known yet".to_owned());
         }
-        let (Some(threshold_bytes), Some(memory_bytes)) = (self.threshold_bytes, sample.memory_bytes()) else {
+        // Not seen without ours, as by a program that was started anew in place: that there is something to gain was found before.
+        let threshold_bytes = self
+            .threshold_bytes
+            .or_else(|| sample.thresholds_bytes().map(|_| u64::MAX));
+        let (Some(threshold_bytes), Some(memory_bytes)) = (threshold_bytes, sample.memory_bytes()) else {
             return Err("the kernel does not say its memory or its dirty limits".to_owned());
         };
         let target_s = float(around.tuned.drain_target_ms) / 1000.0;

@@ -257,6 +257,13 @@ ok() { outcome "ok - $test: $1"; }
 not_ok() { outcome "NOT ok - $test: $1"; }
 skip() { outcome "SKIP - $test: $1"; }
 
+# holds WHAT COMMAND...: it ends well
+holds() {
+    local what=$1
+    shift
+    if "$@"; then ok "$what"; else not_ok "$what"; fi
+}
+
 # is WHAT GOT WANT
 is() { if [ "$2" = "$3" ]; then ok "$1 ($2)"; else not_ok "$1: got '$2', want '$3'"; fi; }
 

@@ -46,15 +46,15 @@ nfs4 = 4096
 apply = readahead
 interval = 5
 END
-ok "a mount that was there gets its value" wait_for 10 ahead_is 4096
+holds "a mount that was there gets its value" wait_for 10 ahead_is 4096
 umount /mnt/x
 mount_a
-ok "a new mount gets its value" wait_for 10 ahead_is 4096
+holds "a new mount gets its value" wait_for 10 ahead_is 4096
 # shellcheck disable=SC2016 # awk's own
 unshare -m --propagation private sh -c 'mount -t nfs -o vers=4.2,nosharecache 127.0.0.1:/srv/b /mnt/y && awk "\$5 == \"/mnt/y\" {print \$3}" /proc/self/mountinfo >/tmp/elsewhere && sleep 30' &
 wait_for 10 test -s /tmp/elsewhere
 elsewhere_is() { [ "$(cat "/sys/class/bdi/$(cat /tmp/elsewhere)/read_ahead_kb")" = "$1" ]; }
-ok "a mount of another namespace gets its value" wait_for 10 elsewhere_is 4096
+holds "a mount of another namespace gets its value" wait_for 10 elsewhere_is 4096
 kill $!
 echo 9999 >"/sys/class/bdi/$(dev_of /mnt/x)/read_ahead_kb"
 sleep 6
@@ -69,7 +69,7 @@ END
 sleep 2
 is "an admin's value stays over a reload" "$(ahead)" 9996
 nfstune release "$(dev_of /mnt/x)/read_ahead_kb"
-ok "released, it is managed again" wait_for 10 ahead_is 8192
+holds "released, it is managed again" wait_for 10 ahead_is 8192
 daemon_reload <<END
 [nfsrahead]
 nfs4 = 2048
@@ -94,7 +94,7 @@ interval = 5
 settle = 0
 END
     is_limited() { [ "$(cat "/sys/class/bdi/$(dev_of /mnt/x)/strict_limit")" = 1 ]; }
-    ok "a limit is set" wait_for 15 is_limited
+    holds "a limit is set" wait_for 15 is_limited
     applied=$(knobs /mnt/x)
     note "limits: $applied"
     systemctl kill --signal=USR2 nfstuned
@@ -102,8 +102,8 @@ END
     is "a new program in place keeps them" "$(knobs /mnt/x)" "$applied"
     is "and runs" "$(systemctl is-active nfstuned)" active
     daemon_kill
-    ok "killed, they are back" wait_for 10 limits_are "$stock_limits"
-    ok "started again by systemd, they are set again" wait_for 30 limits_are "$applied"
+    holds "killed, they are back" wait_for 10 limits_are "$stock_limits"
+    holds "started again by systemd, they are set again" wait_for 30 limits_are "$applied"
     echo 500000 >"/sys/class/bdi/$(dev_of /mnt/x)/max_ratio_fine"
     sleep 2
     daemon_stop
@@ -119,12 +119,12 @@ interval = 5
 settle = 0
 END
 vm_is_ours() { [ "$(cat /proc/sys/vm/dirty_bytes)" != 0 ]; }
-ok "the machine's limit is set" wait_for 15 vm_is_ours
+holds "the machine's limit is set" wait_for 15 vm_is_ours
 note "limits: $(vm_knobs)"
 daemon_kill
 vm_is_stock() { [ "$(vm_knobs)" = "$stock_vm" ]; }
-ok "killed, it is back" wait_for 10 vm_is_stock
-ok "started again by systemd, it is set again" wait_for 30 vm_is_ours
+holds "killed, it is back" wait_for 10 vm_is_stock
+holds "started again by systemd, it is set again" wait_for 30 vm_is_ours
 sysctl -q -w vm.dirty_ratio=15
 sleep 6
 daemon_stop

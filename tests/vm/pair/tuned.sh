@@ -42,14 +42,14 @@ note "learning"
 tuned "${applies%% *}"
 # Seven intervals of writing.
 write_file 450 1024 >/dev/null
-ok "the server's rate is known" grep -q 10.0.2.1 /var/lib/nfstuned/learned.json
+holds "the server's rate is known" grep -q 10.0.2.1 /var/lib/nfstuned/learned.json
 note "$(tr -d '\n ' </var/lib/nfstuned/learned.json)"
 daemon_stop
 
 for apply in $applies; do
     note "apply = $apply"
     tuned "$apply"
-    if [ "$apply" = bdi ]; then ok "limited" wait_for 15 is_limited; else ok "limited" wait_for 15 vm_is_ours; fi
+    if [ "$apply" = bdi ]; then holds "limited" wait_for 15 is_limited; else holds "limited" wait_for 15 vm_is_ours; fi
     if [ "$apply" = bdi ]; then note "limits: $(knobs /mnt/x)"; else note "limits: $(vm_knobs)"; fi
     for _ in $(seq "$rounds"); do measure "$apply"; done
     # In the middle of a run.
@@ -59,9 +59,9 @@ for apply in $applies; do
     vm_is_stock() { [ "$(vm_knobs)" = "$stock_vm" ]; }
     limits_are_stock() { [ "$(knobs /mnt/x)" = "1000000 0 0 " ]; }
     if [ "$apply" = bdi ]; then
-        ok "killed in the middle of a run: limits are back" wait_for 3 limits_are_stock
+        holds "killed in the middle of a run: limits are back" wait_for 3 limits_are_stock
     else
-        ok "killed in the middle of a run: limits are back" wait_for 3 vm_is_stock
+        holds "killed in the middle of a run: limits are back" wait_for 3 vm_is_stock
     fi
     wait $!
     daemon_stop
