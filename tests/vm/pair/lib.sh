@@ -19,7 +19,8 @@ serve() {
     link_up $server
     # A server with the memory of a real one offers this by itself.
     max_block_kib=1024 start_server 90%
-    nc -ll -p 99 -e sh
+    # By the name dash: busybox would run its own sh, and that its own tc.
+    nc -ll -p 99 -e dash
 }
 
 join_server() {
@@ -32,11 +33,11 @@ server_answers() { [ "$(on_server cat /proc/fs/nfsd/threads)" = 8 ]; }
 # on_server COMMAND...: its output
 on_server() { echo "$*; exit" | busybox nc -w 5 $server 99; }
 
-# shape MBIT DELAY_MS: the link, one way each; a rate of 0 is no limit
+# shape MBIT DELAY_MS: the link, one way each, so a round trip pays the delay twice; a rate of 0 is no limit
 shape() {
     local netem="delay ${2}ms limit 100000"
     [ "$1" = 0 ] || netem="rate ${1}mbit $netem"
-    on_server "tc qdisc replace dev $link root netem $netem"
+    on_server "tc qdisc replace dev $link root netem $netem 2>&1" | sed 's/^/server: /'
     # shellcheck disable=SC2086 # words
     tc qdisc replace dev $link root netem $netem
 }
