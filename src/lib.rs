@@ -24,6 +24,7 @@
 //! directory is an argument everywhere ([`root::Root`]).
 
 pub mod apply;
+pub mod bench;
 pub mod client;
 pub mod conf;
 pub mod decimal;
