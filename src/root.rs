@@ -107,6 +107,42 @@ impl Root {
         self.bdis().join(name)
     }
 
+    /// The name of this host (kernel: kernel/utsname_sysctl.c).
+    pub fn hostname(&self) -> PathBuf {
+        self.at("/proc/sys/kernel/hostname")
+    }
+
+    /// Routes of IPv4, but for those to this host itself (kernel: net/ipv4/fib_trie.c `fib_route_seq_show`).
+    pub fn ipv4_routes(&self) -> PathBuf {
+        self.at("/proc/net/route")
+    }
+
+    /// Routes of IPv6 (kernel: net/ipv6/ip6_fib.c `ipv6_route_native_seq_show`).
+    pub fn ipv6_routes(&self) -> PathBuf {
+        self.at("/proc/net/ipv6_route")
+    }
+
+    /// The folder of one network device (kernel: net/core/net-sysfs.c).
+    pub fn network_device(&self, name: &str) -> PathBuf {
+        self.at("/sys/class/net").join(name)
+    }
+
+    /// A network namespace with a name, see ip-netns(8).
+    pub fn network_namespace(&self, name: &str) -> PathBuf {
+        self.at("/run/netns").join(name)
+    }
+
+    /// A file that this process has open, under whatever name or none. Opening it again makes a new open file of it, as of a
+    /// path. Of the running system always: descriptors are.
+    pub fn descriptor(process: u32, fd: i32) -> PathBuf {
+        PathBuf::from(format!("/proc/{process}/fd/{fd}"))
+    }
+
+    /// Drop-ins of the configuration, read after it in the order of their names.
+    pub fn nfs_conf_drop_in(&self, name: &str) -> PathBuf {
+        self.at(NFS_CONF_DROP_INS).join(name)
+    }
+
     /// Where the file system table is, see fstab(5).
     pub fn fstab(&self) -> PathBuf {
         self.at(FSTAB)
@@ -128,6 +164,10 @@ impl Root {
 
 /// The main configuration file of all NFS programs, nfs.conf(5).
 pub const NFS_CONF: &str = "/etc/nfs.conf";
+/// Where its drop-ins are.
+pub const NFS_CONF_DROP_INS: &str = "/etc/nfs.conf.d";
+/// Folders that hold nothing a measurement needs: in a mount namespace of its own one of them is the mount point.
+pub const SPARE_FOLDERS: [&str; 4] = ["/mnt", "/media", "/srv", "/opt"];
 /// fstab(5).
 pub const FSTAB: &str = "/etc/fstab";
 

@@ -9,6 +9,7 @@ pub mod mountinfo;
 pub mod mountstats;
 pub mod namespaces;
 pub mod nfsfs;
+pub mod route;
 pub mod statmount;
 pub mod vm;
 
