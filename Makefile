@@ -33,8 +33,8 @@ helper: ## the static helper that udev runs
 	$(CARGO) rustc --locked --release --no-default-features --features helper --bin nfsrahead \
 		--target-dir target/helper --target $(TARGET) -- -Ctarget-feature=+crt-static -Crelocation-model=static
 
-tools: ## the admin's command line tool
-	$(CARGO) build --locked --release --no-default-features --features cli --bin nfstune
+tools: ## the admin's command line tool and the daemon
+	$(CARGO) build --locked --release --no-default-features --features cli,daemon --bin nfstune --bin nfstuned
 
 rules: target/99-nfs.rules ## the udev rule, made for LIBEXECDIR
 

@@ -27,6 +27,7 @@ pub mod apply;
 pub mod bench;
 pub mod client;
 pub mod conf;
+pub mod cycle;
 pub mod decimal;
 pub mod error;
 pub mod float;
@@ -37,6 +38,8 @@ pub mod readahead;
 pub mod report;
 pub mod root;
 pub mod sample;
+#[cfg(feature = "state")]
+pub mod state;
 pub mod writeback;
 
 #[cfg(test)]

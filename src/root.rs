@@ -153,6 +153,41 @@ impl Root {
         self.at("/run/nfstuned/lock")
     }
 
+    /// What nfstuned or a benchmark has changed: "state", "bench".
+    pub fn nfstuned_ledger(&self, name: &str) -> PathBuf {
+        self.at("/run/nfstuned").join(name)
+    }
+
+    /// What a running nfstuned is asked to do.
+    pub fn nfstuned_requests(&self) -> PathBuf {
+        self.at("/run/nfstuned/requests")
+    }
+
+    /// Written by container managers.
+    pub fn container(&self) -> PathBuf {
+        self.at("/run/systemd/container")
+    }
+
+    /// The user namespace of this process (kernel: kernel/user_namespace.c).
+    pub fn uid_map(&self) -> PathBuf {
+        self.at("/proc/self/uid_map")
+    }
+
+    /// What nfstuned thinks, for nfstune.
+    pub fn nfstuned_status(&self) -> PathBuf {
+        self.at("/run/nfstuned/status.json")
+    }
+
+    /// What nfstuned has learned about servers.
+    pub fn nfstuned_learned(&self) -> PathBuf {
+        self.at("/var/lib/nfstuned/learned.json")
+    }
+
+    /// Another one after each boot (kernel: drivers/char/random.c).
+    pub fn boot_id(&self) -> PathBuf {
+        self.at("/proc/sys/kernel/random/boot_id")
+    }
+
     /// How `path` reads to an admin: without the root.
     pub fn shown<'a>(&self, path: &'a Path) -> std::borrow::Cow<'a, Path> {
         match path.strip_prefix(&self.0) {

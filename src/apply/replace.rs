@@ -19,6 +19,22 @@ pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
         .map_err(Error::io("write", path))
 }
 
+/// [`replace`], in a folder that is made where it is missing.
+pub fn replace_with_folder(path: &Path, text: &[u8]) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(Error::io("make", folder))?;
+    }
+    replace(path, text)
+}
+
+/// What is not there is gone as well.
+pub fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(e)),
+        _ => Ok(()),
+    }
+}
+
 /// Hidden, and with an ending that no collector looks for. Never through a link, never a file that is there.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     let name = path.file_name().ok_or_else(|| io::Error::other("names no file"))?;

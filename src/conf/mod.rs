@@ -14,6 +14,8 @@ pub mod policy;
 pub mod regular;
 pub mod rule_lint;
 pub mod scope;
+pub mod section;
+pub mod tuned;
 pub mod udev_files;
 pub mod udev_rules;
 pub mod udev_scope;

@@ -10,9 +10,9 @@ use std::rc::Rc;
 
 use crate::conf::fstab;
 use crate::conf::scope::{Kind, Scope};
+use crate::conf::section::{boolean, Section};
 use crate::conf::value::Value;
-use crate::conf::{Assignment, Conf, Location, Resolved};
-use crate::decimal::decimal;
+use crate::conf::{Assignment, Conf, Location};
 use crate::kernel::mountinfo::{Mount, Version};
 use crate::report::escape::escape;
 use crate::root::FSTAB;
@@ -138,8 +138,7 @@ impl Policy {
     /// `fstab` is the text of the file; empty where there is none.
     pub fn new(conf: &Conf, fstab: &[u8], environment: Environment) -> Policy {
         let mut builder = Builder {
-            conf,
-            environment,
+            section: Section::new(conf, SECTION, environment),
             policy: Policy {
                 wait_s: WAIT_DEFAULT_S,
                 namespaces: true,
@@ -149,6 +148,7 @@ impl Policy {
         builder.nfs_conf();
         builder.fstab(fstab);
         let mut policy = builder.policy;
+        policy.problems = builder.section.problems;
         policy
             .rules
             .sort_by_key(|rule| (rule.scope.kind(), Reverse(rule.scope.detail())));
@@ -200,17 +200,16 @@ impl Policy {
 }
 
 struct Builder<'a> {
-    conf: &'a Conf,
-    environment: Environment<'a>,
+    section: Section<'a>,
     policy: Policy,
 }
 
-impl<'a> Builder<'a> {
+impl Builder<'_> {
     /// In the order of the files, so that what is wrong is told in that order too.
     fn nfs_conf(&mut self) {
         // None: the argument names nothing, which was said once.
         let mut rules: BTreeMap<&[u8], Option<Rule>> = BTreeMap::new();
-        for assignment in self.in_force() {
+        for assignment in self.section.in_force() {
             let tag = assignment.tag.to_ascii_lowercase();
             match assignment.arg.as_deref() {
                 None => self.plain(&tag, assignment),
@@ -226,41 +225,10 @@ impl<'a> Builder<'a> {
         self.policy.rules.extend(usable);
     }
 
-    /// The last assignment of every key, in the order of the files.
-    fn in_force(&mut self) -> Vec<&'a Assignment> {
-        let ours = self.conf.assignments.iter().filter(|a| a.section == SECTION);
-        let mut last: BTreeMap<(Option<&[u8]>, Vec<u8>), &Assignment> = BTreeMap::new();
-        let mut in_force = Vec::new();
-        for assignment in ours.rev() {
-            let slot = (assignment.arg.as_deref(), assignment.tag.to_ascii_lowercase());
-            match last.get(&slot) {
-                None => {
-                    last.insert(slot, assignment);
-                    in_force.push(assignment);
-                }
-                // An override in a later file is what drop-ins are for; twice in one file is a slip.
-                Some(later) if later.at.file == assignment.at.file => {
-                    let tag = escape(&assignment.tag);
-                    let text = format!("{tag} was set already in line {}; this one counts", assignment.at.line);
-                    self.problem(&later.at, ProblemKind::Repeated, text);
-                }
-                Some(_) => {}
-            }
-        }
-        in_force.reverse();
-        in_force
-    }
-
     fn rule(&mut self, arg: &[u8], first: &Assignment) -> Option<Rule> {
-        let title = format!("[nfsrahead \"{}\"]", escape(arg));
-        let scope = Scope::parse(arg);
-        if scope.is_none() {
-            let text = format!("{title} is no mount point (/...), export (server:/...) or server (server:)");
-            self.problem(&first.at, ProblemKind::BadScope, text);
-        }
         Some(Rule {
-            scope: scope?,
-            title,
+            scope: self.section.scope(arg, first)?,
+            title: self.section.title(arg),
             at: first.at.clone(),
             keys: Keys::default(),
         })
@@ -269,19 +237,21 @@ impl<'a> Builder<'a> {
     fn plain(&mut self, tag: &[u8], assignment: &Assignment) {
         match tag {
             b"wait" => {
-                let seconds = self.number(assignment);
+                let seconds = self.section.number(assignment);
                 match seconds.filter(|s| *s <= WAIT_MAX_S) {
                     Some(seconds) => self.policy.wait_s = seconds,
-                    None => self.bad(assignment, "must be a whole number of seconds from 0 to 10"),
+                    None => self
+                        .section
+                        .bad(assignment, "must be a whole number of seconds from 0 to 10"),
                 }
             }
-            b"namespaces" => match self.text(assignment).as_deref().and_then(boolean) {
+            b"namespaces" => match self.section.text(assignment).as_deref().and_then(boolean) {
                 Some(yes) => self.policy.namespaces = yes,
-                None => self.bad(assignment, "must be yes or no"),
+                None => self.section.bad(assignment, "must be yes or no"),
             },
             // nfs.conf(5) has it for every program: 0, or names of facilities. Here there is one.
             b"debug" => {
-                let text = self.text(assignment).unwrap_or_default();
+                let text = self.section.text(assignment).unwrap_or_default();
                 self.policy.debug = boolean(&text) != Some(false) && !text.eq_ignore_ascii_case(b"none");
             }
             _ => {
@@ -304,7 +274,7 @@ impl<'a> Builder<'a> {
                     _ => "",
                 };
                 let text = format!("unknown key {}{hint}", escape(tag));
-                return self.problem(&assignment.at, ProblemKind::UnknownKey, text);
+                return self.section.problem(&assignment.at, ProblemKind::UnknownKey, text);
             }
         };
         let key = String::from_utf8_lossy(tag);
@@ -313,7 +283,7 @@ impl<'a> Builder<'a> {
             None => key.into_owned(),
         };
         // A variable that is not set is the same as no value (R49).
-        if let Some(text) = self.text(assignment) {
+        if let Some(text) = self.section.text(assignment) {
             *slot = self.wish(&text, assignment.at.clone(), rule);
         }
     }
@@ -328,7 +298,7 @@ impl<'a> Builder<'a> {
             }),
             Err(why) => {
                 let text = format!("{rule}={} is not used: {why}", escape(text));
-                self.problem(&at, ProblemKind::BadValue, text);
+                self.section.problem(&at, ProblemKind::BadValue, text);
                 None
             }
         }
@@ -356,47 +326,5 @@ impl<'a> Builder<'a> {
                 });
             }
         }
-    }
-
-    /// The value with `$NAME` resolved.
-    fn text(&mut self, assignment: &Assignment) -> Option<Vec<u8>> {
-        match self.conf.resolve(assignment, self.environment) {
-            Resolved::Value { value, .. } => Some(value.into_owned()),
-            Resolved::Unset => None,
-            Resolved::Loop(_) => {
-                self.bad(assignment, "the variable leads back to itself");
-                None
-            }
-        }
-    }
-
-    fn number(&mut self, assignment: &Assignment) -> Option<u64> {
-        decimal(self.text(assignment)?.trim_ascii())
-    }
-
-    fn bad(&mut self, assignment: &Assignment, why: &str) {
-        let text = format!(
-            "{}={} is not used: {why}",
-            escape(&assignment.tag),
-            escape(&assignment.value)
-        );
-        self.problem(&assignment.at, ProblemKind::BadValue, text);
-    }
-
-    fn problem(&mut self, at: &Location, kind: ProblemKind, text: String) {
-        self.policy.problems.push(Problem {
-            at: at.clone(),
-            kind,
-            text,
-        });
-    }
-}
-
-/// The words that nfs-utils knows (nfs.conf R53).
-fn boolean(text: &[u8]) -> Option<bool> {
-    match text.to_ascii_lowercase().as_slice() {
-        b"1" | b"t" | b"true" | b"y" | b"yes" | b"on" => Some(true),
-        b"0" | b"f" | b"false" | b"n" | b"no" | b"off" => Some(false),
-        _ => None,
     }
 }

@@ -16,8 +16,36 @@ use crate::root::Root;
 pub enum Knob {
     /// `0:51/max_ratio_fine`
     Bdi { dev: Dev, attribute: Attribute },
-    /// `vm.dirty`: the four halves are one knob, because writing one of a pair sets its twin to 0.
-    VmDirty,
+    /// `vm.dirty`, `vm.dirty_background`: bytes and ratio are one knob, because writing one sets the other to 0.
+    Vm(Threshold),
+}
+
+/// A limit of the whole machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Threshold {
+    /// Where flushing begins.
+    Background,
+    /// Where writers are held.
+    Limit,
+}
+
+impl Threshold {
+    pub const ALL: [Threshold; 2] = [Threshold::Background, Threshold::Limit];
+
+    fn name(self) -> &'static str {
+        match self {
+            Threshold::Background => "dirty_background",
+            Threshold::Limit => "dirty",
+        }
+    }
+
+    /// Percent of dirtyable memory.
+    fn default_ratio(self) -> u64 {
+        match self {
+            Threshold::Background => 10,
+            Threshold::Limit => 20,
+        }
+    }
 }
 
 /// An attribute of a backing device.
@@ -60,37 +88,31 @@ impl Attribute {
     }
 }
 
-/// The four sysctls `vm.dirty_*`. Of each pair one is 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct VmDirty {
-    pub bytes: u64,
-    pub background_bytes: u64,
-    /// Percent of dirtyable memory.
-    pub ratio: u64,
-    pub background_ratio: u64,
-}
-
-impl VmDirty {
-    pub const BOOT_DEFAULT: VmDirty = VmDirty {
-        bytes: 0,
-        background_bytes: 0,
-        ratio: 20,
-        background_ratio: 10,
-    };
-}
-
 /// What a knob shows or is to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Value {
     Number(u64),
-    Dirty(VmDirty),
+    /// Percent of dirtyable memory.
+    Ratio(u64),
+    Bytes(u64),
 }
 
 impl Value {
     pub fn number(self) -> Option<u64> {
         match self {
             Value::Number(number) => Some(number),
-            Value::Dirty(_) => None,
+            Value::Ratio(_) | Value::Bytes(_) => None,
+        }
+    }
+
+    /// As the text of a value says it.
+    pub fn parse(text: &[u8]) -> Option<Value> {
+        if let Some(ratio) = text.strip_suffix(b"%") {
+            return decimal(ratio).map(Value::Ratio);
+        }
+        match text.strip_suffix(b"B") {
+            Some(bytes) => decimal(bytes).map(Value::Bytes),
+            None => decimal(text).map(Value::Number),
         }
     }
 }
@@ -99,16 +121,11 @@ impl Knob {
     /// None: no knob that is known here.
     pub fn parse(text: &[u8]) -> Option<Knob> {
         if let Some(name) = text.strip_prefix(b"vm.") {
-            let is_one = [
-                "dirty",
-                "dirty_bytes",
-                "dirty_ratio",
-                "dirty_background_bytes",
-                "dirty_background_ratio",
-            ]
-            .iter()
-            .any(|known| known.as_bytes() == name);
-            return is_one.then_some(Knob::VmDirty);
+            let is = |threshold: &Threshold| {
+                let tail = name.strip_prefix(threshold.name().as_bytes());
+                tail.is_some_and(|tail| matches!(tail, b"" | b"_bytes" | b"_ratio"))
+            };
+            return Threshold::ALL.into_iter().find(is).map(Knob::Vm);
         }
         let slash = text.iter().position(|b| *b == b'/')?;
         Some(Knob::Bdi {
@@ -122,7 +139,7 @@ impl Knob {
     pub fn boot_default(self) -> Value {
         match self {
             Knob::Bdi { attribute, .. } => Value::Number(attribute.boot_default()),
-            Knob::VmDirty => Value::Dirty(VmDirty::BOOT_DEFAULT),
+            Knob::Vm(threshold) => Value::Ratio(threshold.default_ratio()),
         }
     }
 }
@@ -131,24 +148,17 @@ impl fmt::Display for Knob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Knob::Bdi { dev, attribute } => write!(f, "{dev}/{}", attribute.name()),
-            Knob::VmDirty => f.write_str("vm.dirty"),
+            Knob::Vm(threshold) => write!(f, "vm.{}", threshold.name()),
         }
     }
 }
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let half = |f: &mut fmt::Formatter<'_>, bytes: u64, ratio: u64| match bytes {
-            0 => write!(f, "{ratio}%"),
-            _ => write!(f, "{bytes}"),
-        };
         match self {
             Value::Number(number) => write!(f, "{number}"),
-            Value::Dirty(dirty) => {
-                half(f, dirty.bytes, dirty.ratio)?;
-                f.write_str("/")?;
-                half(f, dirty.background_bytes, dirty.background_ratio)
-            }
+            Value::Ratio(ratio) => write!(f, "{ratio}%"),
+            Value::Bytes(bytes) => write!(f, "{bytes}B"),
         }
     }
 }
@@ -157,7 +167,22 @@ impl fmt::Display for Value {
 pub fn read(root: &Root, knob: Knob) -> Result<Option<Value>> {
     match knob {
         Knob::Bdi { dev, attribute } => Ok(number(attribute_path(root, dev, attribute))?.map(Value::Number)),
-        Knob::VmDirty => Ok(vm_dirty(root)?.map(Value::Dirty)),
+        Knob::Vm(threshold) => {
+            let [bytes, ratio] = threshold_paths(root, threshold);
+            Ok(match (number(bytes)?, number(ratio)?) {
+                (Some(0), Some(ratio)) => Some(Value::Ratio(ratio)),
+                (Some(bytes), Some(_)) => Some(Value::Bytes(bytes)),
+                _ => None,
+            })
+        }
+    }
+}
+
+/// The knob's files: those that tell of a write.
+pub fn paths(root: &Root, knob: Knob) -> Vec<PathBuf> {
+    match knob {
+        Knob::Bdi { dev, attribute } => vec![attribute_path(root, dev, attribute)],
+        Knob::Vm(threshold) => threshold_paths(root, threshold).into(),
     }
 }
 
@@ -166,24 +191,9 @@ pub fn attribute_path(root: &Root, dev: Dev, attribute: Attribute) -> PathBuf {
     root.bdi(&dev.to_string()).join(attribute.name())
 }
 
-/// All four, or None.
-pub fn vm_dirty(root: &Root) -> Result<Option<VmDirty>> {
-    let read = |name: &str| number(root.vm_sysctl(name));
-    let all = (
-        read("dirty_bytes")?,
-        read("dirty_background_bytes")?,
-        read("dirty_ratio")?,
-        read("dirty_background_ratio")?,
-    );
-    let (Some(bytes), Some(background_bytes), Some(ratio), Some(background_ratio)) = all else {
-        return Ok(None);
-    };
-    Ok(Some(VmDirty {
-        bytes,
-        background_bytes,
-        ratio,
-        background_ratio,
-    }))
+/// Bytes and ratio.
+pub fn threshold_paths(root: &Root, threshold: Threshold) -> [PathBuf; 2] {
+    ["bytes", "ratio"].map(|twin| root.vm_sysctl(&format!("{}_{twin}", threshold.name())))
 }
 
 fn number(path: PathBuf) -> Result<Option<u64>> {
@@ -208,7 +218,14 @@ mod tests {
         ] {
             assert_eq!(Knob::parse(text.as_bytes()).unwrap().to_string(), text);
         }
-        assert_eq!(Knob::parse(b"vm.dirty_background_ratio"), Some(Knob::VmDirty));
+        assert_eq!(
+            Knob::parse(b"vm.dirty_background_ratio"),
+            Some(Knob::Vm(Threshold::Background))
+        );
+        assert_eq!(Knob::parse(b"vm.dirty_bytes"), Some(Knob::Vm(Threshold::Limit)));
+        for text in ["0", "128", "20%", "0%", "8192B"] {
+            assert_eq!(Value::parse(text.as_bytes()).unwrap().to_string(), text);
+        }
         for bad in [
             "",
             "0:51",
@@ -217,6 +234,8 @@ mod tests {
             "0:51/../x",
             "vm.",
             "vm.swappiness",
+            "vm.dirty_expire_centisecs",
+            "vm.dirty_bytes_",
             "/0:51/strict_limit",
             "btrfs-1/strict_limit",
         ] {
@@ -230,7 +249,7 @@ mod tests {
         let root = Root::new(dir.path());
         let knob = Knob::parse(b"0:51/strict_limit").unwrap();
         assert_eq!(read(&root, knob).unwrap(), None);
-        assert_eq!(read(&root, Knob::VmDirty).unwrap(), None);
+        assert_eq!(read(&root, Knob::Vm(Threshold::Limit)).unwrap(), None);
         std::fs::create_dir_all(root.bdi("0:51")).unwrap();
         std::fs::write(root.bdi("0:51").join("strict_limit"), "1\n").unwrap();
         assert_eq!(read(&root, knob).unwrap(), Some(Value::Number(1)));
@@ -243,6 +262,10 @@ mod tests {
         ] {
             std::fs::write(root.vm_sysctl(name), format!("{text}\n")).unwrap();
         }
-        assert_eq!(read(&root, Knob::VmDirty).unwrap().unwrap().to_string(), "20%/8192");
+        assert_eq!(read(&root, Knob::Vm(Threshold::Limit)).unwrap(), Some(Value::Ratio(20)));
+        assert_eq!(
+            read(&root, Knob::Vm(Threshold::Background)).unwrap(),
+            Some(Value::Bytes(8192))
+        );
     }
 }

@@ -2,6 +2,7 @@
 //! writes, and nothing here touches a mount point: a dead server would hang it.
 
 pub mod bdi;
+pub mod container;
 pub mod devices;
 pub mod dmi;
 pub mod knob;
@@ -19,7 +20,7 @@ use std::path::Path;
 
 /// A small kernel file, whole. Kernel files say nothing true about their size, so this reads until `limit` bytes are there
 /// or the file ends; what is longer is cut, for a length from outside is never trusted.
-fn read_small(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+pub(crate) fn read_small(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     let mut text = Vec::with_capacity(limit.min(4096));
     File::open(path)?.take(limit as u64).read_to_end(&mut text)?;
     Ok(text)

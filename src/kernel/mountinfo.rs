@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use crate::decimal::decimal;
@@ -147,6 +147,13 @@ pub fn mounts(root: &Root, dev: Option<Dev>) -> Result<Vec<Mount>> {
 /// (kernel: fs/proc_namespace.c `mounts_poll`).
 #[derive(Debug)]
 pub struct Changes(File);
+
+impl AsFd for Changes {
+    /// For poll(2): a change is told as POLLPRI.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 impl Changes {
     pub fn open(root: &Root) -> Result<Changes> {

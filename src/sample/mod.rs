@@ -1,6 +1,7 @@
 //! One look at the machine, as a plain value: what decisions are made from.
 
 pub mod activity;
+pub mod elsewhere;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -9,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::client::Places;
 use crate::error::{Error, Result};
-use crate::kernel::bdi::Dev;
+use crate::kernel::bdi::{Bdi, Dev};
 use crate::kernel::devices;
 use crate::kernel::mountinfo::{self, Mount, Version};
 use crate::kernel::vm::{self, Memory, VmStat};
@@ -73,12 +74,24 @@ impl Sample {
     }
 }
 
+/// How much of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// With what the mounts have done: mountstats of 1,000 mounts is some megabytes.
+    Counters,
+    /// Devices and mounts only.
+    Mounts,
+}
+
 /// Takes a sample. What cannot be read is unknown in it; without the mount table there is none.
-pub fn take(root: &Root, boottime_ms: u64) -> Result<Sample> {
+pub fn take(root: &Root, boottime_ms: u64, depth: Depth) -> Result<Sample> {
     // The table after the list: a superblock is listed before it is mounted.
     let volumes = nfsfs::volumes(root)?;
     let mounts = mountinfo::mounts(root, None)?;
-    let activities = activities(root, &mounts)?;
+    let activities = match depth {
+        Depth::Counters => activities(root, &mounts)?,
+        Depth::Mounts => HashMap::new(),
+    };
     let devices = devices::grouped(mounts, &volumes);
     let device = |found: devices::NfsDevice| {
         // A device that has gone meanwhile has no folder.
@@ -89,7 +102,7 @@ pub fn take(root: &Root, boottime_ms: u64) -> Result<Sample> {
             version: found.version,
             is_elsewhere: found.mounts.is_empty(),
             mounts: found.mounts,
-            read_ahead_kib: crate::kernel::bdi::Bdi::now_kib(root, found.dev).ok().flatten(),
+            read_ahead_kib: Bdi::now_kib(root, found.dev).ok().flatten(),
             activity: activities.get(&found.dev).copied(),
         })
     };

@@ -64,6 +64,13 @@ impl Drain {
         true
     }
 
+    /// Begins with what was learned before: as good as the fewest windows that make a rate, and as quickly outdone by new ones.
+    pub fn seed(&mut self, now_ms: u64, bytes_per_s: f64) {
+        if self.rates.is_empty() {
+            self.rates = vec![(now_ms, bytes_per_s); WINDOWS_MIN];
+        }
+    }
+
     /// Windows that counted.
     pub fn windows(&self) -> usize {
         self.rates.len()

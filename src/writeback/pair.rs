@@ -48,7 +48,7 @@ const CEILING_SHARE: f64 = 0.1;
 /// Nothing to gain from here on, as a share of the machine's threshold.
 const ENOUGH: f64 = 0.6;
 
-/// The pair for a machine: background is half, so that flushing starts long before writers are held.
+/// The pair for a machine.
 pub fn pair(inputs: &Inputs) -> Result<Pair, Skip> {
     if inputs.threshold_bytes == 0 {
         return Err(Skip::NoThreshold);
@@ -64,11 +64,17 @@ pub fn pair(inputs: &Inputs) -> Result<Pair, Skip> {
     if want >= ENOUGH * float(inputs.threshold_bytes) {
         return Err(Skip::NothingToGain);
     }
-    let dirty_bytes = whole(want.min(memory * CEILING_SHARE));
-    Ok(Pair {
-        dirty_bytes,
-        background_bytes: dirty_bytes / 2,
-    })
+    Ok(Pair::of(whole(want.min(memory * CEILING_SHARE))))
+}
+
+impl Pair {
+    /// Background is half, so that flushing starts long before writers are held.
+    pub fn of(dirty_bytes: u64) -> Pair {
+        Pair {
+            dirty_bytes,
+            background_bytes: dirty_bytes / 2,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,454 @@
+//! sample → decide → apply → report.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use log::{debug, info, warn};
+use nfsrahead::apply::ledger::{self, Applied, Change, HandOff, Ledger};
+use nfsrahead::apply::lock::{self, Held, Role};
+use nfsrahead::apply::replace::{remove, replace, replace_with_folder};
+use nfsrahead::apply::requests::{self, Request};
+use nfsrahead::cycle::{Around, Decision, Standing, State, Verdict};
+use nfsrahead::error::{Error, Result};
+use nfsrahead::kernel::container::is_container;
+use nfsrahead::kernel::knob::{self, Attribute, Knob, Value};
+use nfsrahead::root::Root;
+use nfsrahead::sample::elsewhere::Elsewhere;
+use nfsrahead::sample::{self, Depth};
+use nfsrahead::state::learned::Learned;
+use nfsrahead::state::status::{self, Status};
+use nix::time::{clock_gettime, ClockId};
+
+use crate::args::Args;
+use crate::settings::{self, Settings};
+
+pub struct Daemon {
+    root: Root,
+    settings: Settings,
+    lock: Held,
+    ledger: Ledger,
+    state: State,
+    elsewhere: Elsewhere,
+    learned: Learned,
+    is_container: bool,
+    /// What the kernel does not let us write, and why: said once.
+    refused: BTreeMap<Kind, String>,
+    /// What was last said about a knob, so that it is said once.
+    said: BTreeMap<Knob, String>,
+}
+
+/// Knobs that are writable together or not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Bdi,
+    Vm,
+}
+
+impl Kind {
+    fn of(knob: Knob) -> Kind {
+        match knob {
+            Knob::Bdi { .. } => Kind::Bdi,
+            Knob::Vm(_) => Kind::Vm,
+        }
+    }
+}
+
+/// How a daemon begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// What a dead one left behind goes back first.
+    Fresh,
+    /// The program was started anew in place: what is on record is still ours.
+    InPlace,
+}
+
+impl Daemon {
+    /// Err: another one runs, or the machine cannot be read.
+    pub fn new(args: &Args, start: Start) -> Result<Daemon> {
+        let root = args.root.clone();
+        let Some(lock) = Held::hold(&root, Role::Runs)? else {
+            return Err(Error::Io {
+                doing: "lock",
+                path: root.nfstuned_lock(),
+                source: io::Error::other("another nfstuned runs"),
+            });
+        };
+        requests::prepare(&root)?;
+        // A damaged ledger is put aside and said; a daemon that did not start would help nobody.
+        let mut ledger = Ledger::open(&root, ledger::Owner::Daemon).or_else(|e| {
+            warn!("{e}; put aside, its knobs stay as they are");
+            Ledger::open(&root, ledger::Owner::Daemon)
+        })?;
+        if start == Start::Fresh && !ledger.is_empty() {
+            tell_restored(&ledger.restore(&root));
+        }
+        let learned = Learned::read(&root).unwrap_or_else(|e| {
+            warn!("{e}");
+            Learned::default()
+        });
+        let daemon = Daemon {
+            settings: settings::load(args),
+            lock,
+            ledger,
+            state: State::default(),
+            elsewhere: Elsewhere::default(),
+            learned,
+            is_container: is_container(&root),
+            refused: BTreeMap::new(),
+            said: BTreeMap::new(),
+            root,
+        };
+        for warning in &daemon.settings.warnings {
+            warn!("{warning}");
+        }
+        daemon.take_roles()?;
+        if daemon.is_container {
+            info!("this is a container: it is watched, its knobs are those of its host and stay as they are");
+        }
+        Ok(daemon)
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Takes over a new configuration. False: it is bad, and the old one stays.
+    pub fn reload(&mut self, args: &Args) -> Result<bool> {
+        let new = settings::load(args);
+        if !new.faults.is_empty() {
+            for fault in &new.faults {
+                warn!("{fault}");
+            }
+            warn!("the configuration is not taken over; the one before stays in force");
+            return Ok(false);
+        }
+        for warning in &new.warnings {
+            warn!("{warning}");
+        }
+        self.settings = new;
+        self.refused.clear();
+        self.said.clear();
+        self.take_roles()?;
+        info!("the configuration was read anew");
+        Ok(true)
+    }
+
+    /// The helper leaves late mounts to a daemon that applies readahead.
+    fn take_roles(&self) -> Result<()> {
+        let applies = self.settings.tuned.apply.readahead && !self.is_container;
+        self.lock
+            .set(Role::AppliesReadahead, applies)
+            .map(drop)
+            .map_err(Error::io("lock", self.root.nfstuned_lock()))
+    }
+
+    /// A sample is due: learn from it, then act.
+    pub fn tick(&mut self) -> Result<()> {
+        let mut sample = sample::take(&self.root, now_ms(), Depth::Counters)?;
+        self.complete(&mut sample);
+        self.state.learn(sample);
+        self.state.remember(|source| self.learned.drain(source));
+        self.act()?;
+        if self.learned.update(&self.state) {
+            self.save_learned();
+        }
+        Ok(())
+    }
+
+    /// Mounts or devices came or went: act, and learn nothing.
+    pub fn look(&mut self) -> Result<()> {
+        let mut sample = sample::take(&self.root, now_ms(), Depth::Mounts)?;
+        self.complete(&mut sample);
+        self.state.see(sample);
+        self.state.remember(|source| self.learned.drain(source));
+        self.act()
+    }
+
+    fn complete(&mut self, sample: &mut sample::Sample) {
+        if !self.settings.policy.namespaces {
+            return;
+        }
+        match self.elsewhere.complete(&self.root, sample) {
+            Ok(given_up) => {
+                for dev in given_up {
+                    debug!("{dev}: no mount of it is to be seen anywhere; left alone");
+                }
+            }
+            Err(e) => debug!("{e}"),
+        }
+    }
+
+    fn save_learned(&self) {
+        if let Err(e) = replace_with_folder(&self.root.nfstuned_learned(), &self.learned.to_json()) {
+            debug!("{e}");
+        }
+    }
+
+    fn act(&mut self) -> Result<()> {
+        for handed_off in self.ledger.look(&self.root)? {
+            tell_handed_off(&handed_off);
+        }
+        let decisions = self.decide();
+        for decision in &decisions {
+            if let Err(e) = self.carry_out(decision) {
+                self.failed(decision, &e);
+            }
+            self.tell(decision);
+        }
+        let present: BTreeSet<Knob> = decisions.iter().map(|decision| decision.knob).collect();
+        self.said.retain(|knob, _| present.contains(knob));
+        self.report(&decisions)
+    }
+
+    fn decide(&mut self) -> Vec<Decision> {
+        let mut state = std::mem::take(&mut self.state);
+        let decisions = self.around(|around| state.decide(around));
+        self.state = state;
+        decisions
+    }
+
+    fn around<T>(&self, f: impl FnOnce(&Around) -> T) -> T {
+        // A knob is asked for more than once.
+        let values: RefCell<BTreeMap<Knob, Option<Value>>> = RefCell::default();
+        let value = |knob: Knob| {
+            *values
+                .borrow_mut()
+                .entry(knob)
+                .or_insert_with(|| knob::read(&self.root, knob).ok().flatten())
+        };
+        let benched = self.benched();
+        let owner = |knob: Knob| match self.refused.get(&Kind::of(knob)) {
+            Some(why) => Some(why.clone()),
+            None if benched.contains(&knob) => Some("a benchmark holds it".to_owned()),
+            None => None,
+        };
+        let standing = |knob: Knob, instance: Option<u64>| {
+            self.ledger
+                .entry(knob, instance)
+                .map_or_else(Standing::default, |entry| Standing {
+                    ours: entry.foreign.is_none().then_some(entry.ours),
+                    handed_off: entry
+                        .foreign
+                        .map(|theirs| format!("changed by somebody else from {} to {theirs}", entry.ours)),
+                })
+        };
+        f(&Around {
+            policy: &self.settings.policy,
+            tuned: &self.settings.tuned,
+            value: &value,
+            owner: &owner,
+            standing: &standing,
+            is_container: self.is_container,
+        })
+    }
+
+    /// What a running benchmark has changed, and will give back itself.
+    fn benched(&self) -> BTreeSet<Knob> {
+        if !lock::is_held(&self.root, Role::Benchmarks) {
+            return BTreeSet::new();
+        }
+        let ledger = Ledger::open(&self.root, ledger::Owner::Benchmark);
+        ledger.map_or_else(
+            |_| BTreeSet::new(),
+            |ledger| ledger.entries().map(|(knob, _)| knob).collect(),
+        )
+    }
+
+    fn carry_out(&mut self, decision: &Decision) -> Result<()> {
+        let knob = decision.knob;
+        match (&decision.verdict, decision.want) {
+            (Verdict::Write, Some(value)) => {
+                let change = Change {
+                    knob,
+                    instance: decision.instance,
+                    value,
+                };
+                match self.ledger.set(&self.root, &change)? {
+                    Applied::Written => {
+                        let now = decision.now.map_or_else(|| "?".to_owned(), |now| now.to_string());
+                        info!("{knob}: {now} -> {value}: {}", decision.reason);
+                        self.state.done(decision);
+                    }
+                    Applied::HandedOff(theirs) => tell_handed_off(&HandOff {
+                        knob,
+                        ours: value,
+                        theirs,
+                    }),
+                    Applied::Already | Applied::Gone => {}
+                }
+            }
+            (Verdict::GiveBack, _) => {
+                if let Some(value) = self.ledger.give_back(&self.root, knob)? {
+                    info!("{knob}: back to {value}: {}", decision.reason);
+                    self.state.done(decision);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A knob that cannot be written stays so for all of its kind: said once, until the configuration is read anew.
+    fn failed(&mut self, decision: &Decision, e: &Error) {
+        let is_for_all = matches!(e, Error::Io { source, .. } if matches!(
+            source.raw_os_error(),
+            Some(libc::EROFS | libc::EACCES | libc::EPERM)
+        ));
+        if is_for_all {
+            self.refused.insert(Kind::of(decision.knob), e.to_string());
+        }
+        self.say(decision.knob, e.to_string());
+    }
+
+    fn tell(&mut self, decision: &Decision) {
+        let Verdict::Held(hold) = &decision.verdict else { return };
+        let want = decision
+            .want
+            .map_or_else(|| "nothing".to_owned(), |want| want.to_string());
+        debug!(
+            "{}: {want} is wanted ({}), not written: {hold}",
+            decision.knob, decision.reason
+        );
+        for note in &decision.notes {
+            debug!("{}: {note}", decision.knob);
+        }
+    }
+
+    fn say(&mut self, knob: Knob, text: String) {
+        if self.said.get(&knob) != Some(&text) {
+            warn!("{knob}: {text}");
+            self.said.insert(knob, text);
+        }
+    }
+
+    fn report(&self, decisions: &[Decision]) -> Result<()> {
+        let daemon = status::Daemon {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let status = self.around(|around| Status::new(&self.state, decisions, around, Some(daemon)));
+        replace(&self.root.nfstuned_status(), &status.to_json())
+    }
+
+    /// One line for a service manager.
+    pub fn summary(&self) -> String {
+        let devices = self.state.sample().map_or(0, |sample| sample.devices.len());
+        let apply = status::words(&self.settings.tuned);
+        let applies = if apply.is_empty() {
+            "observes".to_owned()
+        } else {
+            format!("applies {}", apply.join(", "))
+        };
+        format!(
+            "{applies}; {devices} NFS devices, {} knobs changed",
+            self.ledger.entries().count()
+        )
+    }
+
+    /// The knobs to watch for writes of others.
+    pub fn ours(&self) -> Vec<Knob> {
+        let ours = self.ledger.entries().filter(|(_, entry)| entry.foreign.is_none());
+        ours.map(|(knob, _)| knob).collect()
+    }
+
+    /// Somebody wrote these.
+    pub fn written(&mut self, knobs: &[Knob]) -> Result<()> {
+        let mut is_changed = false;
+        for knob in knobs.iter().collect::<BTreeSet<_>>() {
+            if let Some(handed_off) = self.ledger.written_by_others(&self.root, *knob)? {
+                tell_handed_off(&handed_off);
+                is_changed = true;
+            }
+        }
+        if is_changed {
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// Does what `nfstune` has asked for.
+    pub fn requests(&mut self) -> Result<()> {
+        let pending = requests::pending(&self.root);
+        if pending.is_empty() {
+            return Ok(());
+        }
+        for request in &pending {
+            if let Request::Release(knob) = request {
+                if let Some(value) = self.ledger.release(&self.root, *knob)? {
+                    info!("{knob}: {value} is taken under management");
+                }
+                self.state.release(*knob);
+                self.said.remove(knob);
+            }
+        }
+        self.look()?;
+        for request in pending {
+            requests::done(&self.root, request);
+        }
+        Ok(())
+    }
+
+    /// Gives everything back.
+    pub fn stop(&mut self) -> Result<()> {
+        if self.learned.update(&self.state) {
+            self.save_learned();
+        }
+        let restored = self.ledger.restore(&self.root);
+        tell_restored(&restored);
+        // Nobody is there any more to stand behind what it says.
+        if let Err(e) = remove(&self.root.nfstuned_status()) {
+            debug!("{e}");
+        }
+        match restored.failed.into_iter().next() {
+            Some((_, e)) => Err(e),
+            None => Ok(()),
+        }
+    }
+
+    /// Before the program is started anew in place.
+    pub fn hand_over(&mut self) {
+        self.learned.update(&self.state);
+        self.save_learned();
+    }
+}
+
+fn tell_handed_off(handed_off: &HandOff) {
+    let HandOff { knob, ours, theirs } = handed_off;
+    let attribute = matches!(
+        knob,
+        Knob::Bdi {
+            attribute: Attribute::ReadAheadKib,
+            ..
+        }
+    );
+    let unit = if attribute { " KiB" } else { "" };
+    if ours == theirs {
+        warn!("{knob}: somebody else has set {theirs}{unit} too; left to them until nfstune release {knob}");
+    } else {
+        warn!(
+            "{knob}: changed by somebody else from {ours} to {theirs}{unit}; left to them until nfstune release {knob}"
+        );
+    }
+}
+
+fn tell_restored(restored: &ledger::Restored) {
+    for (knob, value) in &restored.back {
+        info!("{knob}: back to {value}");
+    }
+    for knob in &restored.foreign {
+        info!("{knob}: somebody else's value stays");
+    }
+    for (knob, e) in &restored.failed {
+        warn!("{knob}: {e}");
+    }
+}
+
+/// Goes on while the machine sleeps, so that a sleep shows as a long interval.
+fn now_ms() -> u64 {
+    // The clock is there on every kernel since 2.6.39.
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(0, |now| {
+        let ms = i128::from(now.tv_sec()) * 1000 + i128::from(now.tv_nsec()) / 1_000_000;
+        u64::try_from(ms).unwrap_or_default()
+    })
+}
