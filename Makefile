@@ -5,6 +5,9 @@ SBINDIR    ?= $(PREFIX)/sbin
 BINDIR     ?= $(PREFIX)/bin
 LIBEXECDIR ?= $(PREFIX)/libexec
 UDEVDIR    ?= $(PREFIX)/lib/udev
+UNITDIR    ?= $(PREFIX)/lib/systemd/system
+# systemd 253 and newer know that a reload is going on; say `notify` for older ones.
+NOTIFY     ?= $(shell systemctl --version 2>/dev/null | awk 'NR == 1 { exit !($$2 >= 253) }' && echo notify-reload || echo notify)
 MANDIR     ?= $(PREFIX)/share/man
 DOCDIR     ?= $(PREFIX)/share/doc/nfsrahead
 DESTDIR    ?=
@@ -21,12 +24,12 @@ TARGET ?= $(shell test -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)" && ech
 HELPER := target/helper/$(TARGET)/release/nfsrahead
 
 .DEFAULT_GOAL := help
-.PHONY: help all helper helper-path tools rules setup demo check check-vm bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
+.PHONY: help all helper helper-path tools rules units setup demo check check-vm bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-all: helper tools rules ## all programs and files to install
+all: helper tools rules units ## all programs and files to install
 
 # --target keeps the static flags away from procedural macros. The helper gets only its own few crates.
 helper: ## the static helper that udev runs
@@ -42,16 +45,27 @@ target/99-nfs.rules: udev/99-nfs.rules.in Makefile
 	@mkdir -p target
 	sed 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' $< > $@
 
+units: target/nfstuned.service ## the service of the daemon, made for its paths
+
+target/nfstuned.service: systemd/nfstuned.service.in Makefile
+	@mkdir -p target
+	sed -e 's|@SBINDIR@|$(SBINDIR)|g; s|@BINDIR@|$(BINDIR)|g; s|@NOTIFY@|$(NOTIFY)|' \
+		-e '/@RELOAD@/$(if $(filter notify,$(NOTIFY)),s|.*|ExecReload=kill -HUP $$MAINPID|,d)' $< > $@
+
 install: all ## into $(DESTDIR)$(PREFIX)
 	install -D -m 0755 $(HELPER) $(DESTDIR)$(LIBEXECDIR)/nfsrahead
 	install -D -m 0755 target/release/nfstune $(DESTDIR)$(BINDIR)/nfstune
+	install -D -m 0755 target/release/nfstuned $(DESTDIR)$(SBINDIR)/nfstuned
 	install -D -m 0644 target/99-nfs.rules $(DESTDIR)$(UDEVDIR)/rules.d/99-nfs.rules
+	install -D -m 0644 target/nfstuned.service $(DESTDIR)$(UNITDIR)/nfstuned.service
+	install -D -m 0644 man/nfstuned.8 $(DESTDIR)$(MANDIR)/man8/nfstuned.8
 	install -D -m 0644 man/nfsrahead.8 $(DESTDIR)$(MANDIR)/man8/nfsrahead.8
 	install -D -m 0644 man/nfsrahead.conf.5 $(DESTDIR)$(MANDIR)/man5/nfsrahead.conf.5
 	install -D -m 0644 man/nfstune.1 $(DESTDIR)$(MANDIR)/man1/nfstune.1
 
 uninstall: ## what install put there
 	rm -f $(DESTDIR)$(LIBEXECDIR)/nfsrahead $(DESTDIR)$(BINDIR)/nfstune $(DESTDIR)$(UDEVDIR)/rules.d/99-nfs.rules \
+		$(DESTDIR)$(SBINDIR)/nfstuned $(DESTDIR)$(UNITDIR)/nfstuned.service $(DESTDIR)$(MANDIR)/man8/nfstuned.8 \
 		$(DESTDIR)$(MANDIR)/man8/nfsrahead.8 $(DESTDIR)$(MANDIR)/man5/nfsrahead.conf.5 \
 		$(DESTDIR)$(MANDIR)/man1/nfstune.1
 

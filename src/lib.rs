@@ -35,6 +35,7 @@ pub mod helper;
 pub mod kernel;
 pub mod nconnect;
 pub mod readahead;
+pub mod record;
 pub mod report;
 pub mod root;
 pub mod sample;

@@ -47,6 +47,22 @@ impl Root {
         self.at("/proc/fs/nfsfs/volumes")
     }
 
+    /// The servers that the kernel is a client of, in the network namespace of the calling thread (kernel: fs/nfs/client.c
+    /// `nfs_server_list_show`).
+    pub fn nfsfs_servers_of_thread(&self) -> PathBuf {
+        self.at("/proc/thread-self/net/nfsfs/servers")
+    }
+
+    /// [`Root::mountinfo`] of the calling thread, which may have a namespace of its own.
+    pub fn mountinfo_of_thread(&self) -> PathBuf {
+        self.at("/proc/thread-self/mountinfo")
+    }
+
+    /// [`Root::mountstats`] likewise.
+    pub fn mountstats_of_thread(&self) -> PathBuf {
+        self.at("/proc/thread-self/mountstats")
+    }
+
     /// The mount table of this process (kernel: fs/proc_namespace.c `show_mountinfo`).
     pub fn mountinfo(&self) -> PathBuf {
         self.at("/proc/self/mountinfo")
@@ -213,6 +229,28 @@ pub const UDEV_RULES: [&str; 5] = [
     "/usr/local/lib/udev/rules.d",
     "/usr/lib/udev/rules.d",
     "/lib/udev/rules.d",
+];
+/// Where sysctls are files (kernel: fs/proc/proc_sysctl.c).
+pub const PROC_SYS: &str = "/proc/sys/";
+/// Where systemd-sysctl looks for its files, the strongest first, see sysctl.d(5).
+pub const SYSCTL_D: [&str; 5] = [
+    "/etc/sysctl.d",
+    "/run/sysctl.d",
+    "/usr/local/lib/sysctl.d",
+    "/usr/lib/sysctl.d",
+    "/lib/sysctl.d",
+];
+/// Read by procps' sysctl(8) after all of these; where there is a link to it among them it is read there.
+pub const SYSCTL_CONF: &str = "/etc/sysctl.conf";
+/// The arguments that the kernel was started with (kernel: fs/proc/cmdline.c).
+pub const CMDLINE: &str = "/proc/cmdline";
+/// The profiles of TuneD in force, parted by blanks, and where profiles are, the strongest first, see tuned(8).
+pub const TUNED_ACTIVE: &str = "/etc/tuned/active_profile";
+pub const TUNED_PROFILES: [&str; 4] = [
+    "/etc/tuned",
+    "/etc/tuned/profiles",
+    "/usr/lib/tuned",
+    "/usr/lib/tuned/profiles",
 ];
 /// Where udev looks for a program that a rule names without a path.
 pub const UDEV_PROGRAMS: [&str; 2] = ["/usr/lib/udev", "/lib/udev"];

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use nfsrahead::conf::policy::{Policy, ProblemKind};
+use nfsrahead::conf::tuned::Tuned;
 use nfsrahead::conf::{self, Keep};
 use nfsrahead::root::{Root, NFS_CONF};
 
@@ -53,6 +54,41 @@ fn every_flag_of_the_helper() {
 }
 
 #[test]
+fn every_flag_of_the_daemon() {
+    let said = flags(&help(env!("CARGO_BIN_EXE_nfstuned"), &[]));
+    assert!(said.contains("syslog"));
+    assert_eq!(said, documented_flags(&read("man/nfstuned.8")));
+}
+
+#[test]
+fn every_key_of_the_daemon() {
+    let page = read("man/nfsrahead.conf.5");
+    let documented: BTreeSet<String> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix(".It Ic "))
+        .map(str::to_owned)
+        .collect();
+    let source = read("src/conf/tuned.rs");
+    let candidates = source.split("b\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let is_known = |key: &str, section: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("etc")).unwrap();
+        std::fs::write(dir.path().join("etc/nfs.conf"), format!("{section}\n{key}=4\n")).unwrap();
+        let conf = conf::load(&Root::new(dir.path()), Path::new(NFS_CONF), Keep::All);
+        let tuned = Tuned::new(&conf, &|_| None);
+        !tuned
+            .problems
+            .iter()
+            .any(|problem| problem.kind == ProblemKind::UnknownKey)
+    };
+    let plain = candidates.clone().filter(|key| is_known(key, "[nfstuned]"));
+    let sub = candidates.filter(|key| is_known(key, "[nfstuned \"/srv\"]"));
+    let known: BTreeSet<String> = plain.chain(sub).map(str::to_owned).collect();
+    assert!(known.contains("drain-target") && known.contains("dirty-limit"));
+    assert_eq!(known, documented);
+}
+
+#[test]
 fn every_flag_and_verb_of_the_tool() {
     let page = read("man/nfstune.1");
     let mut said = BTreeSet::new();
@@ -65,6 +101,13 @@ fn every_flag_and_verb_of_the_tool() {
         &["doctor"],
         &["sweep"],
         &["metrics"],
+        &["status"],
+        &["explain"],
+        &["apply"],
+        &["restore"],
+        &["release"],
+        &["record"],
+        &["replay"],
     ] {
         let help = help(env!("CARGO_BIN_EXE_nfstune"), verb);
         said.extend(flags(&help));
@@ -145,6 +188,7 @@ fn every_kind_of_finding() {
     kinds.extend(
         check
             .split("&wish.at, \"")
+            .chain(check.split("at(place, \""))
             .chain(check.split("&rule.at, \""))
             .chain(check.split("&lost.at, \""))
             .skip(1)
@@ -153,7 +197,7 @@ fn every_kind_of_finding() {
     );
     for source in [
         "conf/owners.rs",
-        "conf/udev_files.rs",
+        "conf/drop_ins.rs",
         "conf/rule_lint.rs",
         "conf/options.rs",
         "bin/nfstune/doctor.rs",

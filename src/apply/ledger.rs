@@ -20,6 +20,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::apply::change::{self, Outcome};
+use crate::cycle::Standing;
 use crate::decimal::decimal;
 use crate::error::{Error, Result};
 use crate::kernel::knob::{self, Knob, Value};
@@ -135,6 +136,17 @@ impl Ledger {
     /// What is known of a knob of this very device.
     pub fn entry(&self, knob: Knob, instance: Option<u64>) -> Option<&Entry> {
         self.entries.get(&knob).filter(|entry| entry.instance == instance)
+    }
+
+    /// What decisions ask about a knob.
+    pub fn standing(&self, knob: Knob, instance: Option<u64>) -> Standing {
+        self.entry(knob, instance)
+            .map_or_else(Standing::default, |entry| Standing {
+                ours: entry.foreign.is_none().then_some(entry.ours),
+                handed_off: entry
+                    .foreign
+                    .map(|theirs| format!("changed by somebody else from {} to {theirs}", entry.ours)),
+            })
     }
 
     pub fn is_empty(&self) -> bool {

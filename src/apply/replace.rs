@@ -35,6 +35,24 @@ pub fn remove(path: &Path) -> Result<()> {
     }
 }
 
+/// A new file; never one that is there, never through a link.
+pub fn create_new(path: &Path) -> Result<File> {
+    File::create_new(path).map_err(Error::io("make", path))
+}
+
+/// Writes over a file in place, so that it stays the same file; its folder is made where it is missing.
+pub fn overwrite_with_folder(path: &Path, text: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text)
+}
+
+/// A folder and all that is in it.
+pub fn remove_folder(path: &Path) -> io::Result<()> {
+    fs::remove_dir_all(path)
+}
+
 /// Hidden, and with an ending that no collector looks for. Never through a link, never a file that is there.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     let name = path.file_name().ok_or_else(|| io::Error::other("names no file"))?;

@@ -87,11 +87,20 @@ impl Answer {
         self.points.iter().rev().max_by(better)
     }
 
-    /// Values that more measurements could make the answer.
+    /// Values that more measurements could make the answer; and the smallest, which all are compared with.
     pub fn in_question(&self) -> Vec<u64> {
         let best = self.best().map_or(0.0, |best| best.median);
-        let points = self.points.iter().filter(|point| point.median >= IN_QUESTION * best);
-        points.map(|point| point.value).collect()
+        let near = self
+            .points
+            .iter()
+            .skip(1)
+            .filter(|point| point.median >= IN_QUESTION * best);
+        self.points
+            .iter()
+            .take(1)
+            .chain(near)
+            .map(|point| point.value)
+            .collect()
     }
 }
 
@@ -247,7 +256,7 @@ mod tests {
         assert_eq!(found.verdict, Verdict::Enough(2048));
         assert!(found.confidence.unwrap() >= 0.5);
         assert_eq!(found.best().unwrap().value, 16384);
-        assert_eq!(found.in_question(), [1024, 2048, 4096, 8192, 16384]);
+        assert_eq!(found.in_question(), [128, 1024, 2048, 4096, 8192, 16384]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::conf::finding::Finding;
 use crate::conf::policy::Policy;
 use crate::conf::scope::Scope;
+use crate::conf::tuned::Tuned;
 use crate::conf::value::Value;
 use crate::conf::{Conf, Location};
 use crate::kernel::bdi::Dev;
@@ -15,7 +16,7 @@ fn at(at: &Location, kind: &'static str, text: String) -> Finding {
 
 /// All findings, by file and line. `mounts`: the NFS mounts of this host, the oldest first; None where there is no mount
 /// table to compare with.
-pub fn check(conf: &Conf, policy: &Policy, mounts: Option<&[Mount]>) -> Vec<Finding> {
+pub fn check(conf: &Conf, policy: &Policy, tuned: &Tuned, mounts: Option<&[Mount]>) -> Vec<Finding> {
     let mut found: Vec<Finding> = conf
         .warnings
         .iter()
@@ -26,11 +27,11 @@ pub fn check(conf: &Conf, policy: &Policy, mounts: Option<&[Mount]>) -> Vec<Find
             text: warning.reason(),
         })
         .collect();
-    let problems = policy.problems.iter();
+    let problems = policy.problems.iter().chain(&tuned.problems);
     found.extend(problems.map(|problem| at(&problem.at, problem.kind.name(), problem.text.clone())));
     found.extend(read_otherwise(policy));
     if let Some(mounts) = mounts {
-        found.extend(without_mount(policy, mounts));
+        found.extend(without_mount(policy, tuned, mounts));
         found.extend(shared_devices(policy, mounts));
     }
     found.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
@@ -77,12 +78,14 @@ fn nfs_utils_number(text: &[u8]) -> i32 {
     i32::from_le_bytes([a, b, c, d])
 }
 
-fn without_mount(policy: &Policy, mounts: &[Mount]) -> Vec<Finding> {
-    let rules = policy.rules.iter();
-    rules
-        .filter(|rule| !matches!(rule.scope, Scope::Fstab { .. }))
-        .filter(|rule| !mounts.iter().any(|mount| rule.scope.covers(mount)))
-        .map(|rule| at(&rule.at, "no-mount", format!("{} matches no present mount", rule.title)))
+fn without_mount(policy: &Policy, tuned: &Tuned, mounts: &[Mount]) -> Vec<Finding> {
+    let of_policy = policy.rules.iter().map(|rule| (&rule.scope, &rule.at, &rule.title));
+    let of_limits = tuned.limits.iter().map(|rule| (&rule.scope, &rule.at, &rule.title));
+    of_policy
+        .chain(of_limits)
+        .filter(|(scope, ..)| !matches!(scope, Scope::Fstab { .. }))
+        .filter(|(scope, ..)| !mounts.iter().any(|mount| scope.covers(mount)))
+        .map(|(_, place, title)| at(place, "no-mount", format!("{title} matches no present mount")))
         .collect()
 }
 

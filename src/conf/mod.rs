@@ -2,10 +2,12 @@
 
 pub mod check;
 pub mod contest;
+pub mod drop_ins;
 mod files;
 pub mod finding;
 pub mod fstab;
 pub mod grammar;
+pub mod knob_owner;
 mod lookup;
 pub mod options;
 mod order;
@@ -15,8 +17,11 @@ pub mod regular;
 pub mod rule_lint;
 pub mod scope;
 pub mod section;
+pub mod settings;
+pub mod sysctl;
 pub mod tuned;
-pub mod udev_files;
+#[cfg(feature = "state")]
+pub mod tuned_profile;
 pub mod udev_rules;
 pub mod udev_scope;
 pub mod value;

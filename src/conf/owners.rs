@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use super::drop_ins::{self, DropIn, Named};
 use super::finding::Found;
 use super::grammar::{self, Item};
 use super::policy::{Policy, SECTION};
 use super::regular::read_regular;
 use super::rule_lint::{self, assignment, commands, contains, is_helper, program, HELPER};
-use super::udev_files::{self, Named, RuleFile};
 use super::udev_rules::{parse, Pair, Rule};
 use super::udev_scope::Conditions;
 use super::Location;
 use crate::report::escape::{escape, escape_path};
-use crate::root::{usr_twin, Root, HELPER_FOLDERS, NFS_CONF, UDEV_PROGRAMS};
+use crate::root::{usr_twin, Root, HELPER_FOLDERS, NFS_CONF, UDEV_PROGRAMS, UDEV_RULES};
 
 /// A rule that gives NFS devices a readahead.
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ impl Owners {
 pub fn owners(root: &Root, policy: &Policy) -> Owners {
     let mut found = Vec::new();
     let mut writers = Vec::new();
-    for named in udev_files::load(root, &mut found) {
+    for named in drop_ins::load(root, &UDEV_RULES, ".rules", &mut found) {
         let file = &named.read;
         let rules = parse(file.text.as_deref().unwrap_or_default());
         rule_lint::lint(&file.path, &rules, &mut found);
@@ -110,7 +110,7 @@ pub fn owners(root: &Root, policy: &Policy) -> Owners {
     }
 }
 
-fn writers_of(root: &Root, file: &RuleFile, rules: &[Rule], found: &mut Vec<Found>) -> Vec<Writer> {
+fn writers_of(root: &Root, file: &DropIn, rules: &[Rule], found: &mut Vec<Found>) -> Vec<Writer> {
     let mut writers = Vec::new();
     for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| !rule.is_broken) {
         let Some((sets, is_late)) = sets(root, rule) else {

@@ -164,6 +164,11 @@ fn parts(path: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     path.split(|b| *b == b'/').filter(|part| !part.is_empty())
 }
 
+/// Does a pattern of one part match it? `*` stands for any number of characters, `?` for one.
+pub(super) fn matches_part(pattern: &[u8], part: &[u8]) -> bool {
+    wildcard(pattern, part, |b| *b == b'*', |p, b| *p == b'?' || p == b)
+}
+
 /// Does the pattern match the path or one of the folders above it?
 fn matches_at_or_above(pattern: &[u8], path: &[u8]) -> bool {
     let pattern: Vec<_> = parts(pattern).chain([&b"**"[..]]).collect();
@@ -172,7 +177,7 @@ fn matches_at_or_above(pattern: &[u8], path: &[u8]) -> bool {
         &pattern,
         &path,
         |part| *part == b"**",
-        |pattern, part| wildcard(pattern, part, |b| *b == b'*', |p, b| *p == b'?' || p == b),
+        |pattern, part| matches_part(pattern, part),
     )
 }
 

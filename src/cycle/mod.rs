@@ -228,8 +228,10 @@ const SETTLE_BOOT_S: u64 = 300;
 /// Seconds to wait. `age_s` is that of the mount.
 fn settling_s(around: &Around, sample: &Sample, age_s: Option<u64>) -> Option<u64> {
     let of_mount = age_s.map_or(0, |age| around.tuned.settle_s.saturating_sub(age));
-    let of_boot = sample.machine.uptime_s.map_or(0, |uptime| {
-        around.tuned.settle_s.min(SETTLE_BOOT_S).saturating_sub(uptime)
-    });
+    let of_boot = around
+        .tuned
+        .settle_s
+        .min(SETTLE_BOOT_S)
+        .saturating_sub(sample.boottime_ms / 1000);
     Some(of_mount.max(of_boot)).filter(|left| *left > 0)
 }

@@ -94,11 +94,18 @@ fn parse_pressure(text: &[u8]) -> Option<u64> {
     (part.len() == 2).then_some(whole.checked_mul(100)?.checked_add(decimal(part)?)?)
 }
 
-/// Since boot, with the time that the machine slept.
-pub fn uptime_s(root: &Root) -> Option<u64> {
-    let text = read_small(&root.uptime(), 256).ok()?;
-    let end = text.iter().position(|b| *b == b'.')?;
-    decimal(&text[..end])
+/// Since boot, with the time that the machine slept: CLOCK_BOOTTIME, in hundredths of a second (kernel: fs/proc/uptime.c
+/// `uptime_proc_show`).
+pub fn boottime_ms(root: &Root) -> Option<u64> {
+    parse_uptime(&read_small(&root.uptime(), 256).ok()?)
+}
+
+fn parse_uptime(text: &[u8]) -> Option<u64> {
+    let point = text.iter().position(|b| *b == b'.')?;
+    let hundredths = text.get(point + 1..point + 3)?;
+    decimal(&text[..point])?
+        .checked_mul(1000)?
+        .checked_add(decimal(hundredths)? * 10)
 }
 
 /// The first two numbers of the kernel's release: (6, 12).
@@ -125,6 +132,21 @@ mod tests {
             b"some avg10=99999999999999999999.00",
         ] {
             assert_eq!(parse_pressure(bad), None);
+        }
+    }
+
+    #[test]
+    fn uptime_in_milliseconds() {
+        assert_eq!(parse_uptime(b"5000.07 1.00\n"), Some(5_000_070));
+        for bad in [
+            &b""[..],
+            b"5000",
+            b"5000.",
+            b"5000.1",
+            b"x.00",
+            b"18446744073709551615.00 ",
+        ] {
+            assert_eq!(parse_uptime(bad), None);
         }
     }
 

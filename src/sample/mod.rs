@@ -21,7 +21,7 @@ use activity::Activity;
 /// The machine and its NFS mounts at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// CLOCK_BOOTTIME: goes on while the machine sleeps.
+    /// Since boot. Goes on while the machine sleeps, so that a sleep shows as a long interval.
     pub boottime_ms: u64,
     pub machine: Machine,
     /// In the order of the mount table.
@@ -36,7 +36,6 @@ pub struct Machine {
     pub vmstat: Option<VmStat>,
     /// Hundredths of a percent of the last 10 s.
     pub memory_pressure: Option<u64>,
-    pub uptime_s: Option<u64>,
     pub kernel: Option<(u64, u64)>,
     pub is_cloud: bool,
 }
@@ -84,7 +83,7 @@ pub enum Depth {
 }
 
 /// Takes a sample. What cannot be read is unknown in it; without the mount table there is none.
-pub fn take(root: &Root, boottime_ms: u64, depth: Depth) -> Result<Sample> {
+pub fn take(root: &Root, depth: Depth) -> Result<Sample> {
     // The table after the list: a superblock is listed before it is mounted.
     let volumes = nfsfs::volumes(root)?;
     let mounts = mountinfo::mounts(root, None)?;
@@ -107,7 +106,7 @@ pub fn take(root: &Root, boottime_ms: u64, depth: Depth) -> Result<Sample> {
         })
     };
     Ok(Sample {
-        boottime_ms,
+        boottime_ms: vm::boottime_ms(root).unwrap_or_default(),
         machine: machine(root),
         devices: devices.into_iter().filter_map(device).collect(),
     })
@@ -124,7 +123,6 @@ fn machine(root: &Root) -> Machine {
         memory: vm::memory(root).ok().flatten(),
         vmstat: vm::vmstat(root).ok().flatten(),
         memory_pressure: vm::memory_pressure(root),
-        uptime_s: vm::uptime_s(root),
         kernel: vm::kernel_release(root),
         is_cloud: dmi::is_cloud(root),
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::conf::tuned::Tuned;
 use crate::cycle::{Around, Decision, State, Verdict};
 use crate::error::Result;
-use crate::kernel::knob::Knob;
+use crate::kernel::knob::{Knob, Value};
 use crate::kernel::mountinfo::Mount;
 use crate::report::escape::escape;
 use crate::root::Root;
@@ -137,6 +137,21 @@ impl Status {
     /// What a running daemon says. None: it has said nothing yet.
     pub fn read(root: &Root) -> Result<Option<Status>> {
         super::read(&root.nfstuned_status(), SIZE_LIMIT)
+    }
+}
+
+impl KnobStatus {
+    /// The knob shows another value by now.
+    pub fn refresh(&mut self, now: Option<Value>) {
+        let now = now.map(|now| now.to_string());
+        if now == self.now {
+            return;
+        }
+        self.now = now;
+        self.ours = false;
+        if self.want.is_some() && self.want == self.now {
+            self.state = KnobState::Fine;
+        }
     }
 }
 

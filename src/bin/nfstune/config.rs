@@ -9,6 +9,7 @@ use clap::Subcommand;
 use nfsrahead::conf::check;
 use nfsrahead::conf::finding::Finding;
 use nfsrahead::conf::policy::Policy;
+use nfsrahead::conf::tuned::Tuned;
 use nfsrahead::conf::{fstab, load, Conf, Keep, Resolved};
 use nfsrahead::error::{Error, EXIT_FAILED, EXIT_OK};
 use nfsrahead::kernel::mountinfo;
@@ -71,7 +72,8 @@ fn check(root: &Root, conf: &Conf, json: bool) -> Result<i32, Error> {
     let mounts = mountinfo::mounts(root, None)
         .inspect_err(|e| complain(format_args!("{e}; sections are not compared with mounts")))
         .ok();
-    let findings = check::check(conf, &policy, mounts.as_deref());
+    let tuned = Tuned::new(conf, &environment);
+    let findings = check::check(conf, &policy, &tuned, mounts.as_deref());
     let text = match json {
         true => as_json(&findings),
         false => findings.iter().map(|finding| format!("{finding}\n")).collect(),

@@ -7,6 +7,7 @@ use nfsrahead::conf::check;
 use nfsrahead::conf::finding::{Found, Severity};
 use nfsrahead::conf::owners::{owners, Owners, Sets, Writer};
 use nfsrahead::conf::policy::Policy;
+use nfsrahead::conf::tuned::Tuned;
 use nfsrahead::conf::{fstab, load, options, Keep};
 use nfsrahead::error::{Error, EXIT_FAILED, EXIT_OK};
 use nfsrahead::kernel::bdi::Bdi;
@@ -42,7 +43,12 @@ pub fn run(root: &Root, args: &Args) -> Result<ExitCode, Error> {
     let mounts: Option<Vec<_>> = now
         .as_ref()
         .map(|now| now.iter().flat_map(|now| now.device.mounts.clone()).collect());
-    let of_conf = check::check(&conf, &policy, mounts.as_deref()).len();
+    let tuned = Tuned::new(&conf, &environment);
+    let of_conf = check::check(&conf, &policy, &tuned, mounts.as_deref()).len();
+    // A daemon that applies readahead needs no rule.
+    owners
+        .found
+        .retain(|found| found.finding.kind != "no-rule" || !tuned.apply.readahead);
     if of_conf > 0 {
         let text = format!("nfstune config check has more to say, findings: {of_conf}");
         owners

@@ -1,9 +1,15 @@
 //! `nfstune`: what an admin asks about NFS on this host.
 
+mod apply;
+mod bench;
 mod config;
 mod doctor;
 mod metrics;
+mod record;
+mod replay;
+mod status;
 mod sweep;
+mod view;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -26,12 +32,28 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Write now what the configuration allows nfstuned to write
+    Apply(apply::ApplyArgs),
+    /// Measure this mount: its readahead, how long writers wait, how many connections are enough
+    Bench(bench::Args),
     /// The configuration, as all NFS programs read it
     Config(config::Args),
     /// Find who sets the readahead of NFS mounts, and what is wrong with it; exit 1 where something is
     Doctor(doctor::Args),
+    /// Say why a mount or a knob has its value, and what is wanted instead
+    Explain(status::ExplainArgs),
     /// Print what the NFS mounts have done, as OpenMetrics text
     Metrics(metrics::Args),
+    /// Keep the kernel's files behind some samples, for `nfstune replay`
+    Record(record::Args),
+    /// Take a knob under management again that somebody else has changed
+    Release(apply::ReleaseArgs),
+    /// Show what nfstuned would have decided over a record
+    Replay(replay::Args),
+    /// Give back what nfstuned or a benchmark has changed and left behind
+    Restore(apply::RestoreArgs),
+    /// Show the mounts: values, what is wanted, and why
+    Status(status::Args),
     /// How many connections are enough, from the same benchmark run with each number of them
     Sweep(sweep::Args),
 }
@@ -40,9 +62,17 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let root = Root::new(cli.root);
     let result = match cli.verb {
+        Verb::Apply(args) => apply::apply(&root, &args),
+        Verb::Bench(args) => bench::run(&root, &args),
         Verb::Config(args) => config::run(&root, &args),
         Verb::Doctor(args) => doctor::run(&root, &args),
+        Verb::Explain(args) => status::explain(&root, &args),
         Verb::Metrics(args) => metrics::run(&root, &args),
+        Verb::Record(args) => record::run(&root, &args),
+        Verb::Release(args) => apply::release(&root, &args),
+        Verb::Replay(args) => replay::run(&args),
+        Verb::Restore(args) => apply::restore(&root, &args),
+        Verb::Status(args) => status::run(&root, &args),
         Verb::Sweep(args) => sweep::run(&args),
     };
     result.unwrap_or_else(|e| {

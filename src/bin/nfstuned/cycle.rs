@@ -2,14 +2,18 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use log::{debug, info, warn};
 use nfsrahead::apply::ledger::{self, Applied, Change, HandOff, Ledger};
 use nfsrahead::apply::lock::{self, Held, Role};
 use nfsrahead::apply::replace::{remove, replace, replace_with_folder};
 use nfsrahead::apply::requests::{self, Request};
-use nfsrahead::cycle::{Around, Decision, Standing, State, Verdict};
+use nfsrahead::conf::knob_owner::{knob_owners, KnobOwners};
+use nfsrahead::conf::settings::Settings;
+use nfsrahead::cycle::{Around, Decision, State, Verdict};
 use nfsrahead::error::{Error, Result};
 use nfsrahead::kernel::container::is_container;
 use nfsrahead::kernel::knob::{self, Attribute, Knob, Value};
@@ -18,10 +22,8 @@ use nfsrahead::sample::elsewhere::Elsewhere;
 use nfsrahead::sample::{self, Depth};
 use nfsrahead::state::learned::Learned;
 use nfsrahead::state::status::{self, Status};
-use nix::time::{clock_gettime, ClockId};
 
 use crate::args::Args;
-use crate::settings::{self, Settings};
 
 pub struct Daemon {
     root: Root,
@@ -31,6 +33,8 @@ pub struct Daemon {
     state: State,
     elsewhere: Elsewhere,
     learned: Learned,
+    /// Who sets knobs by configuration.
+    owners: KnobOwners,
     is_container: bool,
     /// What the kernel does not let us write, and why: said once.
     refused: BTreeMap<Kind, String>,
@@ -88,12 +92,13 @@ impl Daemon {
             Learned::default()
         });
         let daemon = Daemon {
-            settings: settings::load(args),
+            settings: load(args),
             lock,
             ledger,
             state: State::default(),
             elsewhere: Elsewhere::default(),
             learned,
+            owners: knob_owners(&root),
             is_container: is_container(&root),
             refused: BTreeMap::new(),
             said: BTreeMap::new(),
@@ -115,7 +120,7 @@ impl Daemon {
 
     /// Takes over a new configuration. False: it is bad, and the old one stays.
     pub fn reload(&mut self, args: &Args) -> Result<bool> {
-        let new = settings::load(args);
+        let new = load(args);
         if !new.faults.is_empty() {
             for fault in &new.faults {
                 warn!("{fault}");
@@ -127,6 +132,7 @@ impl Daemon {
             warn!("{warning}");
         }
         self.settings = new;
+        self.owners = knob_owners(&self.root);
         self.refused.clear();
         self.said.clear();
         self.take_roles()?;
@@ -145,7 +151,7 @@ impl Daemon {
 
     /// A sample is due: learn from it, then act.
     pub fn tick(&mut self) -> Result<()> {
-        let mut sample = sample::take(&self.root, now_ms(), Depth::Counters)?;
+        let mut sample = sample::take(&self.root, Depth::Counters)?;
         self.complete(&mut sample);
         self.state.learn(sample);
         self.state.remember(|source| self.learned.drain(source));
@@ -158,7 +164,7 @@ impl Daemon {
 
     /// Mounts or devices came or went: act, and learn nothing.
     pub fn look(&mut self) -> Result<()> {
-        let mut sample = sample::take(&self.root, now_ms(), Depth::Mounts)?;
+        let mut sample = sample::take(&self.root, Depth::Mounts)?;
         self.complete(&mut sample);
         self.state.see(sample);
         self.state.remember(|source| self.learned.drain(source));
@@ -221,18 +227,9 @@ impl Daemon {
         let owner = |knob: Knob| match self.refused.get(&Kind::of(knob)) {
             Some(why) => Some(why.clone()),
             None if benched.contains(&knob) => Some("a benchmark holds it".to_owned()),
-            None => None,
+            None => self.owners.of(knob).map(ToString::to_string),
         };
-        let standing = |knob: Knob, instance: Option<u64>| {
-            self.ledger
-                .entry(knob, instance)
-                .map_or_else(Standing::default, |entry| Standing {
-                    ours: entry.foreign.is_none().then_some(entry.ours),
-                    handed_off: entry
-                        .foreign
-                        .map(|theirs| format!("changed by somebody else from {} to {theirs}", entry.ours)),
-                })
-        };
+        let standing = |knob: Knob, instance: Option<u64>| self.ledger.standing(knob, instance);
         f(&Around {
             policy: &self.settings.policy,
             tuned: &self.settings.tuned,
@@ -444,11 +441,8 @@ fn tell_restored(restored: &ledger::Restored) {
     }
 }
 
-/// Goes on while the machine sleeps, so that a sleep shows as a long interval.
-fn now_ms() -> u64 {
-    // The clock is there on every kernel since 2.6.39.
-    clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(0, |now| {
-        let ms = i128::from(now.tv_sec()) * 1000 + i128::from(now.tv_nsec()) / 1_000_000;
-        u64::try_from(ms).unwrap_or_default()
+fn load(args: &Args) -> Settings {
+    Settings::load(&args.root, &args.config, &|name| {
+        std::env::var_os(OsStr::from_bytes(name)).map(OsString::into_vec)
     })
 }

@@ -3,7 +3,6 @@
 mod args;
 mod cycle;
 mod journal;
-mod settings;
 mod watch;
 
 use std::io::Write;

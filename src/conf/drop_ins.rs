@@ -1,5 +1,6 @@
-//! Which rule files udev reads, and in which order: those of all folders together, by the bytes of their names. Of files
-//! with one name only that of the first folder is read; an empty one, or a link to /dev/null, is there to hide the others.
+//! Which drop-in files udev and systemd-sysctl read, and in which order: those of all folders together, by the bytes of their
+//! names. Of files with one name only that of the first folder is read; an empty one, or a link to /dev/null, is there to hide
+//! the others.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,7 +13,7 @@ use std::rc::Rc;
 
 use super::finding::Found;
 use super::regular::read_regular;
-use crate::root::{Root, UDEV_RULES};
+use crate::root::Root;
 
 /// Longer than any real rule file by far.
 const MAX_BYTES: usize = 1 << 20;
@@ -21,7 +22,7 @@ const MAX_FILES: usize = 4096;
 
 /// One file, without the root.
 #[derive(Debug, Clone)]
-pub struct RuleFile {
+pub struct DropIn {
     pub path: Rc<Path>,
     /// None: it only hides.
     pub text: Option<Vec<u8>>,
@@ -30,15 +31,15 @@ pub struct RuleFile {
 /// What udev reads, and what it does not read because of it.
 #[derive(Debug)]
 pub struct Named {
-    pub read: RuleFile,
-    pub hidden: Vec<RuleFile>,
+    pub read: DropIn,
+    pub hidden: Vec<DropIn>,
 }
 
-/// All names, in udev's order. What cannot be read is told.
-pub fn load(root: &Root, found: &mut Vec<Found>) -> Vec<Named> {
-    let mut names: BTreeMap<OsString, Vec<RuleFile>> = BTreeMap::new();
+/// All names with this ending, in their order. `folders` begins with the strongest. What cannot be read is told.
+pub fn load(root: &Root, folders: &[&str], ending: &str, found: &mut Vec<Found>) -> Vec<Named> {
+    let mut names: BTreeMap<OsString, Vec<DropIn>> = BTreeMap::new();
     let mut seen = Vec::new();
-    for folder in UDEV_RULES {
+    for folder in folders.iter().copied() {
         let here = root.join(folder.as_ref());
         // /lib is /usr/lib on most hosts.
         let Ok(metadata) = fs::metadata(&here) else { continue };
@@ -56,12 +57,12 @@ pub fn load(root: &Root, found: &mut Vec<Found>) -> Vec<Named> {
         };
         for entry in entries.take(MAX_FILES).filter_map(io::Result::ok) {
             let name = entry.file_name();
-            if !name.as_bytes().ends_with(b".rules") || name.as_bytes().starts_with(b".") {
+            if !name.as_bytes().ends_with(ending.as_bytes()) || name.as_bytes().starts_with(b".") {
                 continue;
             }
             let path: Rc<Path> = PathBuf::from(folder).join(&name).into();
             match read(&entry.path()) {
-                Ok(Some(text)) => names.entry(name).or_default().push(RuleFile { path, text }),
+                Ok(Some(text)) => names.entry(name).or_default().push(DropIn { path, text }),
                 Ok(None) => {}
                 Err(e) => found.push(Found::warning("rules-unreadable", &path, None, e.to_string())),
             }
