@@ -6,12 +6,13 @@ rules=/etc/udev/rules.d/99-nfs.rules
 
 # ---- fixtures
 
-# The pseudo root is a real one (no export has fsid=0), so an NFSv4 mount walks it level by level, each with a device of its own.
+# start_server [SIZE]: of the memory, for what is exported. The pseudo root is a real one (no export has fsid=0), so an NFSv4
+# mount walks it level by level, each with a device of its own.
 start_server() {
     modprobe -a nfsd nfs nfsv3 nfsv4 fuse veth sch_netem
     mount -t nfsd nfsd /proc/fs/nfsd
     mkdir -p /run/rpc_pipefs && mount -t rpc_pipefs sunrpc /run/rpc_pipefs
-    mount -t tmpfs -o size=50% srv /srv
+    mount -t tmpfs -o size="${1:-50%}" srv /srv
     mkdir -p /srv/a /srv/b /srv/d1/d2/d3/a /srv/outer
     mount -t tmpfs outer /srv/outer
     mkdir -p /srv/outer/inner
@@ -33,6 +34,7 @@ EXPORTS
     # Without a client tracker the grace period would hold the first open.
     echo 10 >/proc/fs/nfsd/nfsv4leasetime
     echo 10 >/proc/fs/nfsd/nfsv4gracetime
+    [ -z "${max_block_kib:-}" ] || echo $((max_block_kib * 1024)) >/proc/fs/nfsd/max_block_size
     rpc.nfsd 8
     rpc.mountd --no-udp || rpc.mountd
     echo Y >/proc/fs/nfsd/v4_end_grace
@@ -159,6 +161,29 @@ reset() {
     rule ours
 }
 
+# ---- the run
+
+# argument NAME: its value on the kernel's command line
+argument() { sed -n "s/.*$1=\([^ ]*\).*/\1/p" /proc/cmdline; }
+
+# run_tests LIBRARY [SECONDS]: those that the command line names, each in a shell of its own with LIBRARY read; then the tally
+run_tests() {
+    local tally
+    export library="$1"
+    for test in $(argument vmtest | tr , ' '); do
+        export test
+        echo "=== $test"
+        # A test that hangs costs its own result, not those of the others.
+        # By the name dash: busybox's timeout would run its own sh, and that its own mount, ip and tc.
+        # shellcheck disable=SC2016 # for the inner shell to expand
+        timeout -s KILL "${2:-400}" dash -c '. "$library" && . "/vm/$test.sh"' || not_ok "came to its end"
+        reset || not_ok "left nothing behind"
+    done
+    # One write, so that the host never sees half a tally.
+    tally=$(awk '/^ok /{p++} /^NOT ok /{f++} /^SKIP /{s++} END{print "tally", p+0, f+0, s+0}' "$results")
+    say "$tally"
+}
+
 # ---- questions
 
 now_ms() { cut -d' ' -f1 /proc/uptime | tr -d . | sed 's/$/0/'; }
@@ -205,7 +230,7 @@ wait_for() {
     until "$@"; do
         tries=$((tries - 1))
         [ $tries -gt 0 ] || return 1
-        usleep 50000
+        sleep 0.05
     done
 }
 
