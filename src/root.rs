@@ -58,11 +58,6 @@ impl Root {
         self.at("/proc/thread-self/mountinfo")
     }
 
-    /// [`Root::mountstats`] likewise.
-    pub fn mountstats_of_thread(&self) -> PathBuf {
-        self.at("/proc/thread-self/mountstats")
-    }
-
     /// The mount table of this process (kernel: fs/proc_namespace.c `show_mountinfo`).
     pub fn mountinfo(&self) -> PathBuf {
         self.at("/proc/self/mountinfo")

@@ -9,7 +9,6 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::PathBuf;
 
 use crate::decimal::decimal;
 use crate::error::{Error, Result};
@@ -163,15 +162,7 @@ pub fn parse(text: impl BufRead) -> io::Result<Vec<Mount>> {
 
 /// [`parse`] on the kernel's text.
 pub fn mounts(root: &Root) -> Result<Vec<Mount>> {
-    read(root.mountstats())
-}
-
-/// [`mounts`] in the mount namespace of the calling thread.
-pub fn mounts_of_thread(root: &Root) -> Result<Vec<Mount>> {
-    read(root.mountstats_of_thread())
-}
-
-fn read(path: PathBuf) -> Result<Vec<Mount>> {
+    let path = root.mountstats();
     File::open(&path)
         .and_then(|file| parse(BufReader::with_capacity(64 << 10, file)))
         .map_err(Error::io("read", path))

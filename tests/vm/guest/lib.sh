@@ -143,6 +143,9 @@ watch() {
 runs() { grep -c sched_process_exec: /sys/kernel/tracing/trace; }
 devices() { grep -c writeback_bdi_register: /sys/kernel/tracing/trace; }
 
+# Names that a test has left in an export.
+left_in() { find "$1" -mindepth 1 ! -name sub; }
+
 settle() { udevadm settle -t 100; }
 
 unmount_all() {
@@ -259,6 +262,13 @@ skip() { outcome "SKIP - $test: $1"; }
 
 # is WHAT GOT WANT
 is() { if [ "$2" = "$3" ]; then ok "$1 ($2)"; else not_ok "$1: got '$2', want '$3'"; fi; }
+
+# passes WHAT COMMAND...
+passes() {
+    local what=$1
+    shift
+    if "$@"; then ok "$what"; else not_ok "$what"; fi
+}
 
 # at_most WHAT GOT LIMIT
 at_most() { if [ "$2" -le "$3" ]; then ok "$1 ($2 <= $3)"; else not_ok "$1: got $2, limit $3"; fi; }

@@ -9,23 +9,25 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{posix_fadvise, PosixFadviseAdvice};
 
-/// Pages that are on their way cannot be dropped; they arrive within this time, or never.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Pages that are on their way cannot be dropped before they arrive. Where for so long none has, they are in use.
+const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Drops what the cache holds of `bytes` from the start, and waits for what is still on its way. The pages that stay: 0, or some
 /// that another program has mapped or keeps reading.
 pub fn drop_cached(file: &File, bytes: u64) -> io::Result<u64> {
-    let end = Instant::now() + PATIENCE;
+    let (mut least, mut since) = (u64::MAX, Instant::now());
     let mut pause = PAUSE;
     loop {
         // Without POSIX_FADV_SEQUENTIAL ever: it doubles the window.
         posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
         match cached_pages(file, bytes)? {
             0 => return Ok(0),
-            stay if Instant::now() >= end => return Ok(stay),
-            _ => sleep(pause),
+            fewer if fewer < least => (least, since) = (fewer, Instant::now()),
+            stay if since.elapsed() >= PATIENCE => return Ok(stay),
+            _ => {}
         }
+        sleep(pause);
         pause = (2 * pause).min(Duration::from_millis(100));
     }
 }

@@ -7,7 +7,11 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-pub const SIZE: (u32, u32) = (400, 270);
+const SIZE: (u32, u32) = (360, 250);
+const PANEL_HEIGHT: u32 = 165;
+/// Letters, in pixels of that size.
+const LARGE: u32 = 17;
+const SMALL: u32 = 15;
 const GREY: RGBColor = RGBColor(205, 205, 205);
 const MIB: f64 = 1_048_576.0;
 /// Of more values not all have room for their number.
@@ -19,6 +23,8 @@ type Drawn = Result<(), Box<dyn Error>>;
 pub struct Throughput<'a> {
     pub of: &'a str,
     pub values: &'a [u64],
+    /// How a value is written at the axis.
+    pub label: fn(u64) -> String,
     pub series: Vec<Series>,
     pub chosen: Option<u64>,
     pub present: Option<u64>,
@@ -44,10 +50,10 @@ fn draw_throughput(root: &DrawingArea<SVGBackend, Shift>, of: &Throughput) -> Dr
     let top = all.map(|(_, [_, _, high])| high / MIB).fold(0.001, f64::max) * 1.15;
     let last = count(of.values.len()) - 1.0;
     let mut chart = ChartBuilder::on(root)
-        .margin(6)
-        .margin_right(14)
-        .x_label_area_size(38)
-        .y_label_area_size(52)
+        .margin(4)
+        .margin_right(8)
+        .x_label_area_size(40)
+        .y_label_area_size(54)
         .build_cartesian_2d(-0.4..last + 0.4, 0.0..top)?;
     chart
         .configure_mesh()
@@ -59,15 +65,9 @@ fn draw_throughput(root: &DrawingArea<SVGBackend, Shift>, of: &Throughput) -> Dr
         .y_labels(5)
         .x_desc(of.of)
         .y_desc("MiB/s")
-        .axis_desc_style(("sans-serif", 13))
-        .label_style(("sans-serif", 12))
-        .y_label_formatter(&|mib| {
-            if top < 10.0 {
-                format!("{mib:.1}")
-            } else {
-                format!("{mib:.0}")
-            }
-        })
+        .axis_desc_style(("sans-serif", SMALL))
+        .label_style(("sans-serif", SMALL))
+        .y_label_formatter(&|mib| decimals(*mib, top))
         .draw()?;
     for (at, series) in of.series.iter().enumerate() {
         let points: Vec<(f64, [f64; 3])> = series
@@ -107,21 +107,34 @@ fn draw_throughput(root: &DrawingArea<SVGBackend, Shift>, of: &Throughput) -> Dr
     {
         chart.draw_series(std::iter::once(Circle::new((x, y), 9, BLACK.stroke_width(3))))?;
         let below = if y > 0.3 * top { 22 } else { -22 };
-        let number = EmptyElement::at((x, y)) + Text::new(value.to_string(), (0, below), style(15));
+        let number = EmptyElement::at((x, y)) + Text::new((of.label)(value), (0, below), style(LARGE));
         chart.draw_series(std::iter::once(number))?;
     }
     if let Some(x) = of.present.and_then(place) {
         chart.draw_series(std::iter::once(
-            EmptyElement::at((x, 0.0)) + Text::new("now", (0, -9), style(12)),
+            EmptyElement::at((x, 0.0)) + Text::new("now", (0, -10), style(SMALL)),
         ))?;
     }
     let every = of.values.len().div_ceil(MAX_NUMBERS).max(1);
     for (at, value) in of.values.iter().enumerate().step_by(every) {
-        let number = EmptyElement::at((count(at), 0.0)) + Text::new(value.to_string(), (0, 11), style(12));
+        let number = EmptyElement::at((count(at), 0.0)) + Text::new((of.label)(*value), (0, 12), style(SMALL));
         chart.draw_series(std::iter::once(number))?;
     }
     root.present()?;
     Ok(())
+}
+
+/// A number as it is.
+pub fn plain(value: u64) -> String {
+    value.to_string()
+}
+
+/// KiB, short: 512K, 16M.
+pub fn kib(value: u64) -> String {
+    match value % 1024 {
+        0 if value > 0 => format!("{}M", value / 1024),
+        _ => format!("{value}K"),
+    }
 }
 
 /// How long each write() took, over the time of its pass: one bar a moment, all panels to the same scale.
@@ -135,7 +148,7 @@ pub struct Stalls {
 pub fn stalls(panels: &[Stalls]) -> Result<String, String> {
     let mut svg = String::new();
     let rows = u32::try_from(panels.len().max(1)).unwrap_or(1);
-    let root = SVGBackend::with_string(&mut svg, (SIZE.0, 170 * rows)).into_drawing_area();
+    let root = SVGBackend::with_string(&mut svg, (SIZE.0, PANEL_HEIGHT * rows)).into_drawing_area();
     draw_stalls(&root, panels).map_err(|e| e.to_string())?;
     drop(root);
     Ok(svg)
@@ -145,13 +158,14 @@ fn draw_stalls(root: &DrawingArea<SVGBackend, Shift>, panels: &[Stalls]) -> Draw
     let most = |of: fn(&Stalls) -> f64| panels.iter().map(of).fold(0.001, f64::max);
     let end = most(|panel| panel.end_s);
     let top = 1.15 * most(|panel| panel.longest_s.iter().copied().fold(0.0, f64::max));
+    let is_short = top < 1.0;
     for (area, panel) in root.split_evenly((panels.len().max(1), 1)).iter().zip(panels) {
         let mut chart = ChartBuilder::on(area)
-            .caption(&panel.title, ("sans-serif", 13))
-            .margin(6)
-            .margin_right(14)
-            .x_label_area_size(34)
-            .y_label_area_size(52)
+            .caption(&panel.title, ("sans-serif", SMALL))
+            .margin(4)
+            .margin_right(8)
+            .x_label_area_size(38)
+            .y_label_area_size(54)
             .build_cartesian_2d(0.0..end, 0.0..top)?;
         chart
             .configure_mesh()
@@ -159,18 +173,18 @@ fn draw_stalls(root: &DrawingArea<SVGBackend, Shift>, panels: &[Stalls]) -> Draw
             .bold_line_style(GREY)
             .light_line_style(TRANSPARENT)
             .axis_style(BLACK)
-            .x_labels(6)
+            .x_labels(5)
             .y_labels(4)
             .x_desc("seconds since the first write()")
-            .y_desc("waits, s")
-            .axis_desc_style(("sans-serif", 12))
-            .label_style(("sans-serif", 12))
-            .x_label_formatter(&|s| format!("{s:.0}"))
+            .y_desc(if is_short { "waits, ms" } else { "waits, s" })
+            .axis_desc_style(("sans-serif", SMALL))
+            .label_style(("sans-serif", SMALL))
+            .x_label_formatter(&|s| decimals(*s, end))
             .y_label_formatter(&|s| {
-                if top < 1.0 {
-                    format!("{s:.2}")
+                if is_short {
+                    format!("{:.1}", 1000.0 * s)
                 } else {
-                    format!("{s:.1}")
+                    decimals(*s, top)
                 }
             })
             .draw()?;
@@ -188,6 +202,15 @@ fn draw_stalls(root: &DrawingArea<SVGBackend, Shift>, panels: &[Stalls]) -> Draw
     }
     root.present()?;
     Ok(())
+}
+
+/// As exact as an axis that ends there needs.
+fn decimals(value: f64, end: f64) -> String {
+    match end {
+        ..1.0 => format!("{value:.2}"),
+        1.0..10.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
 }
 
 /// Black, with its middle where it is put.

@@ -28,21 +28,21 @@ const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1b1f;--soft:#5c5c66;--page:#fff;--band:#d5d9e3;--line:#e3e5ec;--code:#f3f4f7}
 @media(prefers-color-scheme:dark){:root{--ink:#e9e9ee;--soft:#a5a5b2;--page:#17171b;--band:#3c4251;--line:#303440;--code:#23252c}}
 *{box-sizing:border-box}
-body{margin:0 auto;padding:1.2rem;max-width:44rem;font:1rem/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page)}
+body{margin:0 auto;padding:.9rem;max-width:44rem;font:1rem/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page)}
 h1{font-size:1.35rem;line-height:1.25;margin:.2rem 0 .8rem;overflow-wrap:anywhere}
 h2{font-size:1.05rem;margin:1.8rem 0 .4rem}
 .conclusion{font-size:1.1rem;overflow-wrap:anywhere}
 pre{padding:.7rem .9rem;background:var(--code);overflow-x:auto;font-size:.9rem}
 figure{margin:1.2rem 0}
 figcaption{color:var(--soft);font-size:.9rem}
-svg{display:block;width:100%;height:auto;max-width:40rem}
+svg{display:block;width:100%;height:auto;max-width:32rem}svg rect{shape-rendering:crispEdges}
 svg [fill=\"#000000\"]{fill:var(--ink)}svg [stroke=\"#000000\"]{stroke:var(--ink)}
 svg [fill=\"#CDCDCD\"]{fill:var(--band)}svg [stroke=\"#CDCDCD\"]{stroke:var(--line)}
 svg [fill=\"#FFFFFF\"]{fill:var(--page)}svg [fill=\"none\"]{fill:none}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;font-size:.95rem;font-variant-numeric:tabular-nums}
-th,td{text-align:left;padding:.25rem 1rem .25rem 0;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}
-.wide th,.wide td{white-space:nowrap}
+th,td{text-align:left;padding:.25rem 1rem .25rem 0;border-bottom:1px solid var(--line);vertical-align:top}.facts td{overflow-wrap:anywhere}
+.wide th{vertical-align:bottom}.wide td{white-space:nowrap}.wide th,.wide td{padding-right:.7rem}
 .wide td:not(:first-child),.wide th:not(:first-child){text-align:right}
 .facts th{font-weight:400;color:var(--soft);white-space:nowrap}
 li{margin:.3rem 0}

@@ -3,7 +3,6 @@
 //! No remount: the kernel copies the readahead of the device into each open file, so the file is opened anew for each
 //! measurement. Its cache is emptied before each, for it alone.
 
-mod drop_in;
 mod outcome;
 
 use std::fs::File;
@@ -16,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use nfsrahead::bench::amount::{bytes, shown_bytes, Budget};
 use nfsrahead::bench::answer::{answer, Verdict};
+use nfsrahead::bench::drop_in::DropIn;
 use nfsrahead::bench::plan::{self, shuffled, values};
 use nfsrahead::conf::value::{MAX_KIB, MIN_KIB};
 use nfsrahead::error::{Error, Result};
@@ -32,7 +32,6 @@ use super::stop::Stop;
 use super::target::{self, Target};
 use super::worker::Worker;
 use super::{announce, cache, fio, tell, Common, Engine, STOPPED};
-use drop_in::DropIn;
 use outcome::{Readahead, Sample};
 
 /// Reads of this size show what the window is; the answer is theirs.
@@ -180,7 +179,7 @@ pub fn run(root: &Root, args: &Args) -> Result<ExitCode> {
     };
     let small = answer(&rates(SMALL), plan.tolerance);
     let drop_in = match small.verdict {
-        Verdict::Enough(kib) => Some(DropIn::new(&target.mount, kib)),
+        Verdict::Enough(kib) => DropIn::new(target.mount.mount_point.as_deref().unwrap_or_default(), kib),
         _ => None,
     };
     let mut outcome = Readahead {

@@ -64,12 +64,18 @@ impl Mounted {
     fn look(&self) -> Result<Option<(Mount, usize)>> {
         let folder = self.folder.as_os_str().as_bytes();
         let mounts = mountinfo::mounts_of_thread(&self.root)?;
-        let stats = mountstats::mounts_of_thread(&self.root)?;
+        let stats = self.stats().map_err(Error::io("read", self.root.mountstats()))?;
         let mount = mounts
             .into_iter()
             .rfind(|mount| mount.mount_point.as_deref() == Some(folder));
         let stats = stats.into_iter().rfind(|stats| stats.mount_point == folder);
         Ok(mount.zip(stats).map(|(mount, stats)| (mount, stats.transports.len())))
+    }
+
+    /// A thread has no mountstats (kernel: fs/proc/base.c `tid_base_stuff`), a process in its namespace has.
+    fn stats(&self) -> io::Result<Vec<mountstats::Mount>> {
+        let output = child::run(Command::new("cat").arg(self.root.mountstats()), CLIENT_TIME, None)?;
+        mountstats::parse(&*output.stdout)
     }
 
     /// Waits until the kernel has let its client go, or the next mount would get the connections of this one.

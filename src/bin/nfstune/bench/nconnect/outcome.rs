@@ -209,6 +209,7 @@ impl Outcome for Nconnect {
             let svg = chart::throughput(&Throughput {
                 of: "connections (nconnect)",
                 values: &run.settings,
+                label: chart::plain,
                 series: vec![Series {
                     points: class.scores.iter().filter_map(point).collect(),
                 }],

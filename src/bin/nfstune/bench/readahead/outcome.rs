@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use nfsrahead::apply::replace::replace_with_folder;
 use nfsrahead::bench::amount::{shown_bytes, shown_rate};
 use nfsrahead::bench::answer::{Answer, Point, Verdict};
+use nfsrahead::bench::drop_in::DropIn;
 use nfsrahead::error::Result;
 use nfsrahead::float::float;
 use nfsrahead::report::escape::escape_path;
@@ -15,7 +17,7 @@ use super::super::chart::{self, Series, Throughput};
 use super::super::facts::Facts;
 use super::super::page::{Figure, Page};
 use super::super::{whole_rate, Outcome};
-use super::{DropIn, LARGE, SMALL};
+use super::{LARGE, SMALL};
 
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -55,10 +57,19 @@ pub struct Readahead {
 impl Readahead {
     /// Nothing where there is no value that makes a difference.
     pub fn apply(&mut self, root: &Root) -> Result<()> {
-        if let Some(drop_in) = &self.drop_in {
-            let path = drop_in.write(root)?;
-            self.applied = Some(escape_path(&root.shown(&path)));
-        }
+        let Some(drop_in) = &self.drop_in else {
+            if let Verdict::Enough(_) = self.small.verdict {
+                self.cautions
+                    .push("nothing was written: a header of nfs.conf cannot name this mount point".to_owned());
+            }
+            return Ok(());
+        };
+        let path = root.nfs_conf_drop_in(&drop_in.name);
+        replace_with_folder(
+            &path,
+            format!("# by nfstune bench readahead\n{}", drop_in.text).as_bytes(),
+        )?;
+        self.applied = Some(escape_path(&root.shown(&path)));
         Ok(())
     }
 
@@ -100,6 +111,14 @@ impl Readahead {
         self.small.verdict.value()
     }
 
+    /// None where there is nothing to choose.
+    fn enough(&self) -> Option<u64> {
+        match self.small.verdict {
+            Verdict::Enough(kib) => Some(kib),
+            _ => None,
+        }
+    }
+
     /// Value, both kinds of reads, part of the best, marks.
     fn rows(&self) -> Vec<[String; 6]> {
         let head = ["READAHEAD KIB", "64K READS", "1M READS", "OF BEST", "TIMES", "NOTE"];
@@ -108,7 +127,7 @@ impl Readahead {
         let rate = |point: Option<&Point>| point.map_or("-".to_owned(), |point| shown_rate(point.median));
         for point in &self.small.points {
             let mut notes = Vec::new();
-            if self.value() == Some(point.value) && self.drop_in.is_some() {
+            if self.enough() == Some(point.value) {
                 notes.push("enough");
             }
             if self.present_kib == Some(point.value) {
@@ -134,12 +153,12 @@ impl Readahead {
 
     /// Lines to copy, and where to.
     fn copy(&self) -> Option<String> {
-        let text = self.drop_in.as_ref()?.text()?;
+        let text = &self.drop_in.as_ref()?.text;
         if self.is_anonymous {
             let (_, value) = text.split_once('\n')?;
             return Some(format!("[nfsrahead \"MOUNT\"]\n{value}"));
         }
-        Some(text.to_owned())
+        Some(text.clone())
     }
 
     fn notes(&self) -> Vec<String> {
@@ -259,10 +278,11 @@ impl Outcome for Readahead {
                 .collect(),
         };
         let svg = chart::throughput(&Throughput {
-            of: "read_ahead_kb",
+            of: "readahead",
             values: &values,
+            label: chart::kib,
             series: vec![drawn(&self.small), drawn(&self.large)],
-            chosen: self.value().filter(|_| self.drop_in.is_some()),
+            chosen: self.enough(),
             present: self.present_kib,
         })?;
         Ok(Page {
