@@ -44,13 +44,22 @@ fn set_attribute(root: &Root, file: &File, path: &Path, value: u64) -> Result<Ou
     }
 }
 
-/// One write(2): the kernel takes each as a value of its own. A plain file keeps what stood behind it, so there it is cut.
+/// One write(2): the kernel takes each as a value of its own. A plain file keeps what stood behind it, so there it is written
+/// over with newlines, in the same write, and cut after it.
 fn write(root: &Root, file: &File, value: u64) -> io::Result<()> {
-    if !root.is_live() {
-        file.set_len(0)?;
+    let mut text = format!("{value}\n").into_bytes();
+    if root.is_live() {
+        return file.write_all_at(&text, 0);
     }
-    file.write_all_at(format!("{value}\n").as_bytes(), 0)
+    let length = text.len();
+    let before = usize::try_from(file.metadata()?.len()).unwrap_or_default();
+    text.resize(length.max(before.min(PLAIN_LIMIT)), b'\n');
+    file.write_all_at(&text, 0)?;
+    file.set_len(u64::try_from(length).unwrap_or_default())
 }
+
+/// No plain file that stands for an attribute is longer.
+const PLAIN_LIMIT: usize = 4096;
 
 fn read(file: &File) -> io::Result<Vec<u8>> {
     let mut text = [0u8; 64];
@@ -114,12 +123,12 @@ fn set_threshold(root: &Root, threshold: Threshold, value: Value, amount: u64) -
     };
     let open = |path: &Path| OpenOptions::new().read(true).write(true).open(path);
     let file = open(&path).map_err(Error::io("open", &path))?;
+    write(root, &file, amount).map_err(Error::io("write", &path))?;
     if !root.is_live() {
         open(&twin)
             .and_then(|twin| write(root, &twin, 0))
             .map_err(Error::io("write", &twin))?;
     }
-    write(root, &file, amount).map_err(Error::io("write", &path))?;
     match knob::read(root, Knob::Vm(threshold))? {
         Some(now) if now == value => Ok(Outcome::Written),
         now => Err(Error::ReadBack {

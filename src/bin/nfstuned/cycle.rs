@@ -5,16 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::Duration;
 
 use log::{debug, info, warn};
 use nfsrahead::apply::ledger::{self, Applied, Change, HandOff, Ledger};
-use nfsrahead::apply::lock::{self, Held, Role};
+use nfsrahead::apply::lock::{is_held, Held, Role};
 use nfsrahead::apply::replace::{remove, replace, replace_with_folder};
 use nfsrahead::apply::requests::{self, Request};
 use nfsrahead::conf::knob_owner::{knob_owners, KnobOwners};
 use nfsrahead::conf::settings::Settings;
 use nfsrahead::cycle::{Around, Decision, State, Verdict};
 use nfsrahead::error::{Error, Result};
+use nfsrahead::kernel::bdi::Dev;
 use nfsrahead::kernel::container::is_container;
 use nfsrahead::kernel::knob::{self, Attribute, Knob, Value};
 use nfsrahead::root::Root;
@@ -38,6 +40,9 @@ pub struct Daemon {
     is_container: bool,
     /// What the kernel does not let us write, and why: said once.
     refused: BTreeMap<Kind, String>,
+    /// The limits of devices that nobody writes to: of which instance, and what they showed.
+    idle: BTreeMap<Knob, (u64, Option<Value>)>,
+    turns: u32,
     /// What was last said about a knob, so that it is said once.
     said: BTreeMap<Knob, String>,
 }
@@ -58,6 +63,9 @@ impl Kind {
     }
 }
 
+/// Turns after which the limits of idle devices are looked at again: four minutes at the default interval.
+const IDLE_TURNS: u32 = 16;
+
 /// How a daemon begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
@@ -71,7 +79,7 @@ impl Daemon {
     /// Err: another one runs, or the machine cannot be read.
     pub fn new(args: &Args, start: Start) -> Result<Daemon> {
         let root = args.root.clone();
-        let Some(lock) = Held::hold(&root, Role::Runs)? else {
+        let Some(lock) = lock(&root)? else {
             return Err(Error::Io {
                 doing: "lock",
                 path: root.nfstuned_lock(),
@@ -101,6 +109,8 @@ impl Daemon {
             owners: knob_owners(&root),
             is_container: is_container(&root),
             refused: BTreeMap::new(),
+            idle: BTreeMap::new(),
+            turns: 0,
             said: BTreeMap::new(),
             root,
         };
@@ -196,33 +206,69 @@ impl Daemon {
             tell_handed_off(&handed_off);
         }
         let decisions = self.decide();
+        let mut values: BTreeMap<Knob, Option<Value>> =
+            decisions.iter().map(|decision| (decision.knob, decision.now)).collect();
         for decision in &decisions {
-            if let Err(e) = self.carry_out(decision) {
-                self.failed(decision, &e);
+            match self.carry_out(decision) {
+                Ok(false) => {}
+                Ok(true) => drop(values.insert(decision.knob, knob::read(&self.root, decision.knob)?)),
+                Err(e) => self.failed(decision, &e),
             }
             self.tell(decision);
         }
-        let present: BTreeSet<Knob> = decisions.iter().map(|decision| decision.knob).collect();
-        self.said.retain(|knob, _| present.contains(knob));
-        self.report(&decisions)
+        self.said.retain(|knob, _| values.contains_key(knob));
+        self.report(&decisions, &|knob| values.get(&knob).copied().flatten())
     }
 
     fn decide(&mut self) -> Vec<Decision> {
+        self.turns = self.turns.wrapping_add(1);
+        if self.turns % IDLE_TURNS == 0 {
+            self.idle.clear();
+        }
         let mut state = std::mem::take(&mut self.state);
-        let decisions = self.around(|around| state.decide(around));
+        let devices = state
+            .sample()
+            .map(|sample| sample.devices.as_slice())
+            .unwrap_or_default();
+        // Most mounts of a large host are idle: the limits of those that nobody writes to are looked at now and then.
+        let idle_instances: BTreeMap<Dev, u64> = devices
+            .iter()
+            .filter(|device| state.track(device.dev).is_some_and(|track| track.drain.windows() == 0))
+            .map(|device| (device.dev, device.instance))
+            .collect();
+        let idle = RefCell::new(std::mem::take(&mut self.idle));
+        let value = |knob: Knob| {
+            let Knob::Bdi { dev, .. } = knob else {
+                return self.read(knob);
+            };
+            let Some(instance) = idle_instances.get(&dev).copied() else {
+                return self.read(knob);
+            };
+            if self.ledger.entry(knob, Some(instance)).is_some() {
+                return self.read(knob);
+            }
+            let known = idle
+                .borrow()
+                .get(&knob)
+                .filter(|(of, _)| *of == instance)
+                .map(|(_, value)| *value);
+            known.unwrap_or_else(|| {
+                let value = self.read(knob);
+                idle.borrow_mut().insert(knob, (instance, value));
+                value
+            })
+        };
+        let decisions = self.around(&value, |around| state.decide(around));
+        self.idle = idle.into_inner();
         self.state = state;
         decisions
     }
 
-    fn around<T>(&self, f: impl FnOnce(&Around) -> T) -> T {
-        // A knob is asked for more than once.
-        let values: RefCell<BTreeMap<Knob, Option<Value>>> = RefCell::default();
-        let value = |knob: Knob| {
-            *values
-                .borrow_mut()
-                .entry(knob)
-                .or_insert_with(|| knob::read(&self.root, knob).ok().flatten())
-        };
+    fn read(&self, knob: Knob) -> Option<Value> {
+        knob::read(&self.root, knob).ok().flatten()
+    }
+
+    fn around<T>(&self, value: &dyn Fn(Knob) -> Option<Value>, f: impl FnOnce(&Around) -> T) -> T {
         let benched = self.benched();
         let owner = |knob: Knob| match self.refused.get(&Kind::of(knob)) {
             Some(why) => Some(why.clone()),
@@ -233,7 +279,7 @@ impl Daemon {
         f(&Around {
             policy: &self.settings.policy,
             tuned: &self.settings.tuned,
-            value: &value,
+            value,
             owner: &owner,
             standing: &standing,
             is_container: self.is_container,
@@ -242,7 +288,7 @@ impl Daemon {
 
     /// What a running benchmark has changed, and will give back itself.
     fn benched(&self) -> BTreeSet<Knob> {
-        if !lock::is_held(&self.root, Role::Benchmarks) {
+        if !is_held(&self.root, Role::Benchmarks) {
             return BTreeSet::new();
         }
         let ledger = Ledger::open(&self.root, ledger::Owner::Benchmark);
@@ -252,7 +298,8 @@ impl Daemon {
         )
     }
 
-    fn carry_out(&mut self, decision: &Decision) -> Result<()> {
+    /// True: the knob was tried.
+    fn carry_out(&mut self, decision: &Decision) -> Result<bool> {
         let knob = decision.knob;
         match (&decision.verdict, decision.want) {
             (Verdict::Write, Some(value)) => {
@@ -274,16 +321,17 @@ impl Daemon {
                     }),
                     Applied::Already | Applied::Gone => {}
                 }
+                Ok(true)
             }
             (Verdict::GiveBack, _) => {
                 if let Some(value) = self.ledger.give_back(&self.root, knob)? {
                     info!("{knob}: back to {value}: {}", decision.reason);
                     self.state.done(decision);
                 }
+                Ok(true)
             }
-            _ => {}
+            _ => Ok(false),
         }
-        Ok(())
     }
 
     /// A knob that cannot be written stays so for all of its kind: said once, until the configuration is read anew.
@@ -319,12 +367,14 @@ impl Daemon {
         }
     }
 
-    fn report(&self, decisions: &[Decision]) -> Result<()> {
+    fn report(&self, decisions: &[Decision], value: &dyn Fn(Knob) -> Option<Value>) -> Result<()> {
         let daemon = status::Daemon {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        let status = self.around(|around| Status::new(&self.state, decisions, around, Some(daemon)));
+        let status = self.around(value, |around| {
+            Status::new(&self.state, decisions, around, Some(daemon))
+        });
         replace(&self.root.nfstuned_status(), &status.to_json())
     }
 
@@ -408,6 +458,17 @@ impl Daemon {
         self.learned.update(&self.state);
         self.save_learned();
     }
+}
+
+/// None: another daemon runs. An admin's `nfstune apply` or `restore` is over in a moment.
+fn lock(root: &Root) -> Result<Option<Held>> {
+    for _ in 0..20 {
+        if let Some(held) = Held::hold(root, Role::Runs)? {
+            return Ok(Some(held));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(None)
 }
 
 fn tell_handed_off(handed_off: &HandOff) {

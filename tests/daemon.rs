@@ -1,0 +1,396 @@
+//! nfstuned below a root directory of its own: what it writes, what it leaves, and what it gives back.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
+
+mod common;
+#[path = "common/machine.rs"]
+mod machine;
+
+use std::fs;
+use std::io::Read;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use machine::Machine;
+
+struct Daemon<'a> {
+    machine: &'a Machine,
+    child: Child,
+}
+
+/// A step of the daemon takes milliseconds; a loaded machine is given time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl<'a> Daemon<'a> {
+    fn start(machine: &'a Machine) -> Daemon<'a> {
+        // What a killed one has left says nothing about this one.
+        let _ = fs::remove_file(machine.at("run/nfstuned/status.json"));
+        let child = command(env!("CARGO_BIN_EXE_nfstuned"), machine)
+            .arg("--debug")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let daemon = Daemon { machine, child };
+        daemon.until("it says what it thinks", || {
+            machine.at("run/nfstuned/status.json").exists()
+        });
+        daemon
+    }
+
+    fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_so() {
+            assert!(Instant::now() < deadline, "waited for: {what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(self.child.id().to_string())
+            .status();
+        assert!(status.unwrap().success());
+    }
+
+    /// A whole cycle with what is there now.
+    fn look(&self) {
+        let output = nfstune(self.machine, &["apply"]);
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// Exit code and messages.
+    fn end(&mut self) -> (Option<i32>, String) {
+        let status = self.child.wait().unwrap();
+        let mut text = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        (status.code(), text)
+    }
+
+    fn stop(&mut self) -> String {
+        self.signal("TERM");
+        let (code, text) = self.end();
+        assert_eq!(code, Some(0), "{text}");
+        text
+    }
+}
+
+impl Drop for Daemon<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(program: &str, machine: &Machine) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .arg("--root")
+        .arg(machine.path())
+        .stdin(Stdio::null());
+    command
+}
+
+fn nfstune(machine: &Machine, arguments: &[&str]) -> Output {
+    command(env!("CARGO_BIN_EXE_nfstune"), machine)
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn printed(output: &Output) -> String {
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn two_mounts(conf: &str) -> Machine {
+    let mut machine = Machine::new(conf);
+    machine.mount(51, "nas1:/a", "/a");
+    machine.mount(52, "nas1:/b", "/b");
+    machine
+}
+
+#[test]
+fn it_observes_by_default() {
+    let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\nsettle=0\n");
+    machine.learned("nas1:/a", 11e6);
+    let before = machine.knobs();
+    let mut daemon = Daemon::start(&machine);
+    daemon.look();
+    let status = printed(&nfstune(&machine, &["status"]));
+    assert!(
+        status.contains("read_ahead_kb 128, 4096 is wanted: /etc/nfs.conf:2: nfs4=4096"),
+        "{status}"
+    );
+    assert!(
+        status.contains("not written: apply does not name readahead"),
+        "{status}"
+    );
+    assert!(
+        status.contains("the server takes 11.0 MB/s, 2 s of it: 21.0 MiB\n      not written: apply does not name bdi"),
+        "{status}"
+    );
+    assert_eq!(machine.knobs(), before);
+    daemon.stop();
+    assert_eq!(machine.knobs(), before);
+    assert!(!machine.at("run/nfstuned/state").exists());
+    assert!(!machine.at("run/nfstuned/status.json").exists());
+}
+
+#[test]
+fn readahead_is_set_kept_handed_off_and_given_back() {
+    let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfsrahead \"/b\"]\nnfs4=8192\n[nfstuned]\napply=readahead\n");
+    let mut daemon = Daemon::start(&machine);
+    assert_eq!(
+        (machine.knob(51, "read_ahead_kb"), machine.knob(52, "read_ahead_kb")),
+        ("4096".into(), "8192".into())
+    );
+    assert_eq!(machine.get("sys/class/bdi/8:0/read_ahead_kb"), "128");
+
+    // An admin's value stays, over any number of looks and a new configuration.
+    machine.set(51, "read_ahead_kb", "16384");
+    daemon.look();
+    machine.put("etc/nfs.conf", "[nfsrahead]\nnfs4=2048\n[nfstuned]\napply=readahead\n");
+    daemon.signal("HUP");
+    daemon.until("the new value", || machine.knob(52, "read_ahead_kb") == "2048");
+    assert_eq!(machine.knob(51, "read_ahead_kb"), "16384");
+    let why = printed(&nfstune(&machine, &["explain", "/a"]));
+    assert!(
+        why.contains("changed by somebody else from 4096 to 16384; nfstune release takes it back"),
+        "{why}"
+    );
+
+    // Released, it is managed again, and what goes back in the end is the admin's value.
+    printed(&nfstune(&machine, &["release", "0:51/read_ahead_kb"]));
+    daemon.until("the released knob", || machine.knob(51, "read_ahead_kb") == "2048");
+    let log = daemon.stop();
+    assert_eq!(
+        (machine.knob(51, "read_ahead_kb"), machine.knob(52, "read_ahead_kb")),
+        ("16384".into(), "128".into())
+    );
+    assert_eq!(log.matches("left to them until").count(), 1, "{log}");
+}
+
+#[test]
+fn the_same_value_written_by_somebody_else_is_theirs() {
+    let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead\n");
+    let mut daemon = Daemon::start(&machine);
+    daemon.look();
+    machine.set(51, "read_ahead_kb", "4096");
+    daemon.until("it noticed", || {
+        machine.get("run/nfstuned/state").contains("0:51/read_ahead_kb") && {
+            let state = machine.get("run/nfstuned/state");
+            let line = state.lines().find(|line| line.starts_with("0:51/")).unwrap().to_owned();
+            line.ends_with(" 4096")
+        }
+    });
+    daemon.stop();
+    assert_eq!(
+        (machine.knob(51, "read_ahead_kb"), machine.knob(52, "read_ahead_kb")),
+        ("4096".into(), "128".into())
+    );
+}
+
+#[test]
+fn a_value_from_before_is_left_alone() {
+    let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead\n");
+    machine.set(51, "read_ahead_kb", "1024");
+    let mut daemon = Daemon::start(&machine);
+    assert_eq!(machine.knob(51, "read_ahead_kb"), "1024");
+    let status = printed(&nfstune(&machine, &["status"]));
+    assert!(
+        status.contains("not written: 1024 was set by somebody else"),
+        "{status}"
+    );
+    daemon.stop();
+    assert_eq!(machine.knob(51, "read_ahead_kb"), "1024");
+}
+
+/// Field case 44: device numbers are taken again.
+#[test]
+fn nothing_is_remembered_for_the_next_owner_of_a_number() {
+    let mut machine = Machine::new("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead\n");
+    machine.mount(52, "nas1:/a", "/a");
+    {
+        let daemon = Daemon::start(&machine);
+        machine.set(52, "read_ahead_kb", "16384");
+        daemon.look();
+        assert_eq!(machine.knob(52, "read_ahead_kb"), "16384");
+        daemon.signal("KILL");
+    }
+    machine.unmount(52);
+    machine.mount(52, "nas2:/b", "/b");
+    machine.mount(53, "nas1:/a", "/a");
+    let mut daemon = Daemon::start(&machine);
+    daemon.look();
+    assert_eq!(
+        (machine.knob(52, "read_ahead_kb"), machine.knob(53, "read_ahead_kb")),
+        ("4096".into(), "4096".into())
+    );
+    daemon.stop();
+    assert_eq!(
+        (machine.knob(52, "read_ahead_kb"), machine.knob(53, "read_ahead_kb")),
+        ("128".into(), "128".into())
+    );
+}
+
+/// Field case 17.
+#[test]
+fn mounts_of_pods_are_found_unless_that_is_switched_off() {
+    for (namespaces, expected) in [("", "4096"), ("namespaces=no\n", "128")] {
+        let machine = Machine::new(&format!(
+            "[nfsrahead]\nnfs4=4096\n{namespaces}[nfsrahead \"/data\"]\nnfs4=64\n[nfstuned]\napply=readahead\n"
+        ));
+        machine.device(91);
+        machine.device(92);
+        let pod = "700 600 0:91 / /data rw,relatime - nfs4 10.96.0.12:/pvc-1 rw,vers=4.1,rsize=1048576,proto=tcp,addr=10.96.0.12\n";
+        machine.put("proc/4242/mountinfo", pod);
+        let mut daemon = Daemon::start(&machine);
+        daemon.look();
+        assert_eq!(machine.knob(91, "read_ahead_kb"), expected);
+        assert_eq!(machine.knob(92, "read_ahead_kb"), "128");
+        let log = daemon.stop();
+        assert!(!log.contains("ERROR"), "{log}");
+        assert_eq!(machine.knob(91, "read_ahead_kb"), "128");
+    }
+}
+
+#[test]
+fn what_is_killed_is_given_back_by_nfstune_or_by_the_next_daemon() {
+    let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead, bdi, vm\nsettle=0\n");
+    machine.learned("nas1:/a", 11e6);
+    let before = machine.knobs();
+    for by_next in [false, true] {
+        let mut daemon = Daemon::start(&machine);
+        assert_eq!(machine.knob(51, "strict_limit"), "1");
+        assert_eq!(machine.get("proc/sys/vm/dirty_bytes"), (64 << 20).to_string());
+        assert_eq!(machine.get("proc/sys/vm/dirty_ratio"), "0");
+        // Somebody else's value is not given back.
+        machine.set(52, "read_ahead_kb", "777");
+        daemon.signal("KILL");
+        daemon.end();
+        fs::remove_file(machine.at("run/nfstuned/status.json")).unwrap();
+        if by_next {
+            machine.put("etc/nfs.conf", "");
+            Daemon::start(&machine).stop();
+        } else {
+            let dry = printed(&nfstune(&machine, &["restore", "--dry-run"]));
+            assert!(dry.contains("0:51/strict_limit: 1 -> 0\n"), "{dry}");
+            let text = printed(&nfstune(&machine, &["restore"]));
+            assert!(text.contains("vm.dirty: back to 20%\n"), "{text}");
+            assert!(
+                text.contains("0:52/read_ahead_kb: somebody else's value stays\n"),
+                "{text}"
+            );
+            assert_eq!(printed(&nfstune(&machine, &["restore"])), "");
+        }
+        assert_eq!(machine.knob(52, "read_ahead_kb"), "777");
+        machine.set(52, "read_ahead_kb", "128");
+        assert_eq!(machine.knobs(), before);
+        assert!(!machine.at("run/nfstuned/state").exists());
+    }
+}
+
+#[test]
+fn a_bad_configuration_is_not_taken_over() {
+    let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead\n");
+    let mut daemon = Daemon::start(&machine);
+    machine.put(
+        "etc/nfs.conf",
+        "[nfsrahead]\nnfs4=2048\n[nfstuned]\napply=readahead, everything\n",
+    );
+    daemon.signal("HUP");
+    std::thread::sleep(Duration::from_millis(300));
+    daemon.look();
+    assert_eq!(machine.knob(51, "read_ahead_kb"), "4096");
+    let log = daemon.stop();
+    assert!(log.contains("/etc/nfs.conf:4: "), "{log}");
+    assert!(log.contains("everything is none of readahead, bdi and vm"), "{log}");
+}
+
+#[test]
+fn a_new_program_takes_over_in_place() {
+    let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead, bdi\nsettle=0\n");
+    machine.learned("nas1:/a", 11e6);
+    let before = machine.knobs();
+    let mut daemon = Daemon::start(&machine);
+    let applied = machine.knobs();
+    fs::remove_file(machine.at("run/nfstuned/status.json")).unwrap();
+    daemon.signal("USR2");
+    daemon.until("the new program", || machine.at("run/nfstuned/status.json").exists());
+    assert_eq!(machine.knobs(), applied);
+    daemon.stop();
+    assert_eq!(machine.knobs(), before);
+}
+
+#[test]
+fn a_second_daemon_and_verbs_that_write_keep_away() {
+    let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead\n");
+    let mut daemon = Daemon::start(&machine);
+    let second = command(env!("CARGO_BIN_EXE_nfstuned"), &machine).output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("another nfstuned runs"));
+    let restore = nfstune(&machine, &["restore"]);
+    assert_eq!(restore.status.code(), Some(1));
+    assert_eq!(machine.knob(51, "read_ahead_kb"), "4096");
+    daemon.stop();
+    let release = nfstune(&machine, &["release", "0:51/read_ahead_kb"]);
+    assert_eq!(release.status.code(), Some(1));
+    assert_eq!(nfstune(&machine, &["release", "0:51/x"]).status.code(), Some(2));
+}
+
+#[test]
+fn the_knobs_of_a_container_stay() {
+    let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead, bdi, vm\nsettle=0\n");
+    machine.put("run/systemd/container", "docker\n");
+    machine.learned("nas1:/a", 11e6);
+    let before = machine.knobs();
+    let mut daemon = Daemon::start(&machine);
+    daemon.look();
+    let log = daemon.stop();
+    assert_eq!(machine.knobs(), before);
+    assert_eq!(log.matches("this is a container: it is watched").count(), 1, "{log}");
+}
+
+#[test]
+fn a_knob_that_a_file_names_is_its_authors() {
+    let machine = two_mounts("[nfstuned]\napply=bdi, vm\nsettle=0\n");
+    machine.learned("nas1:/a", 11e6);
+    machine.put("etc/sysctl.d/90-nfs.conf", "# ours\nvm.dirty_ratio = 20\n");
+    machine.put(
+        "etc/udev/rules.d/60-x.rules",
+        "SUBSYSTEM==\"bdi\", ACTION==\"add\", ATTR{max_ratio}=\"100\"\n",
+    );
+    let before = machine.knobs();
+    let mut daemon = Daemon::start(&machine);
+    assert_eq!(machine.knobs(), before);
+    let status = printed(&nfstune(&machine, &["status"]));
+    assert!(
+        status.contains("sysctl.d sets it (/etc/sysctl.d/90-nfs.conf:2: vm/dirty_ratio = 20)"),
+        "{status}"
+    );
+    assert!(
+        status.contains("a udev rule sets it (/etc/udev/rules.d/60-x.rules:1: max_ratio = 100)"),
+        "{status}"
+    );
+    daemon.stop();
+}
+
+#[test]
+fn an_old_kernel_has_no_limit_for_a_device() {
+    let machine = two_mounts("[nfstuned]\napply=bdi, vm\nsettle=0\n");
+    for minor in [51, 52] {
+        for name in ["max_ratio_fine", "min_ratio_fine", "strict_limit"] {
+            fs::remove_file(machine.at(&format!("sys/class/bdi/0:{minor}/{name}"))).unwrap();
+        }
+    }
+    machine.learned("nas1:/a", 100e6);
+    let mut daemon = Daemon::start(&machine);
+    assert_eq!(machine.get("proc/sys/vm/dirty_bytes"), "200000000");
+    assert_eq!(machine.get("proc/sys/vm/dirty_background_bytes"), "100000000");
+    daemon.stop();
+    assert_eq!(machine.get("proc/sys/vm/dirty_ratio"), "20");
+    assert_eq!(machine.get("proc/sys/vm/dirty_background_ratio"), "10");
+}
