@@ -98,6 +98,10 @@ fn every_flag_and_verb_of_the_tool() {
         &["config", "dump"],
         &["config", "get"],
         &["config", "check"],
+        &["bench"],
+        &["bench", "readahead"],
+        &["bench", "write"],
+        &["bench", "nconnect"],
         &["doctor"],
         &["sweep"],
         &["metrics"],
@@ -118,7 +122,11 @@ fn every_flag_and_verb_of_the_tool() {
             .map_while(|line| line.split_whitespace().next())
         {
             assert!(
-                verb == "help" || page.contains(&format!("Cm config {verb}")) || page.contains(&format!(".Cm {verb}")),
+                verb == "help"
+                    || ["config", "bench"]
+                        .iter()
+                        .any(|of| page.contains(&format!("Cm {of} {verb}")))
+                    || page.contains(&format!(".Cm {verb}")),
                 "{verb}"
             );
         }

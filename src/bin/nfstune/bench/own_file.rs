@@ -5,7 +5,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nfsrahead::error::{Error, Result};
@@ -33,8 +33,14 @@ impl OwnFile {
         })
     }
 
-    pub fn file(&self) -> &File {
-        &self.file
+    /// Writes some of the bytes, as write(2).
+    pub fn put(&self, bytes: &[u8], at: u64) -> io::Result<u64> {
+        self.file.write_at(bytes, at).map(|n| n as u64)
+    }
+
+    /// At the server, and the time that this takes is its time.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
     }
 
     pub fn len(&self) -> Result<u64> {
@@ -42,14 +48,20 @@ impl OwnFile {
         length.map_err(Error::io("look at the file made in", &self.folder))
     }
 
-    /// Opened again: the kernel copies the readahead of the device into each open file.
-    pub fn reopen(&self, flags: i32) -> Result<File> {
-        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
-        OpenOptions::new()
+    /// Opened again, for reading: the kernel copies the readahead of the device into each open file.
+    pub fn reopen(&self) -> Result<File> {
+        File::open(self.name()).map_err(Error::io("open the file made in", &self.folder))
+    }
+
+    /// Opened again, past the page cache.
+    pub fn reopen_direct(&self) -> Result<DirectFile> {
+        let opened = OpenOptions::new()
             .read(true)
-            .write(writes)
-            .custom_flags(flags & !libc::O_ACCMODE)
-            .open(self.name())
+            .write(true)
+            .custom_flags(libc::O_DIRECT)
+            .open(self.name());
+        opened
+            .map(DirectFile)
             .map_err(Error::io("open the file made in", &self.folder))
     }
 
@@ -71,6 +83,19 @@ impl OwnFile {
     /// What is not at the server yet need not get there: closing the file would send it first.
     pub fn forget(self) {
         let _ = self.file.set_len(0);
+    }
+}
+
+/// Each call is a request to the server.
+pub struct DirectFile(File);
+
+impl DirectFile {
+    pub fn put(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+        self.0.write_at(bytes, at)
+    }
+
+    pub fn get(&self, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+        self.0.read_at(bytes, at)
     }
 }
 

@@ -45,6 +45,8 @@ const FILE_SHARE: f64 = 0.15;
 const ROUNDS_SHARE: f64 = 0.6;
 /// A smaller file is over before its window has grown.
 const SIZE_MIN: u64 = 8 << 20;
+/// The file is written so much at a time.
+const SYNC_EACH: u64 = 16 << 20;
 /// Of the room in the export, how much of it may be used.
 const ROOM_SHARE: f64 = 0.5;
 
@@ -221,7 +223,7 @@ enum Source {
 impl Source {
     fn open(&self) -> Result<File> {
         match self {
-            Source::Own(own) => own.reopen(libc::O_RDONLY),
+            Source::Own(own) => own.reopen(),
             Source::Given(path) => open_given(path),
         }
     }
@@ -334,7 +336,7 @@ impl Bench<'_> {
                 let why = io::Error::other("too little space left there");
                 return Err(Error::io("make a file in", &folder)(why));
             }
-            fill(own.file(), size.min(room), time, &stop).map_err(Error::io("write a file in", &folder))?;
+            fill(&own, size.min(room), time, &stop).map_err(Error::io("write a file in", &folder))?;
             let length = own.len()?;
             Ok((Source::Own(own), length))
         };
@@ -453,18 +455,18 @@ fn read_by_fio(name: &Path, record: u64, bytes: u64, time: Duration, stop: &Stop
 }
 
 /// Writes random bytes: nothing that a server or a link could make smaller.
-fn fill(file: &File, size: u64, time: Duration, stop: &Stop) -> io::Result<()> {
+fn fill(own: &OwnFile, size: u64, time: Duration, stop: &Stop) -> io::Result<()> {
     let bytes = super::random_bytes(2 * LARGE);
     let began = Instant::now();
-    let mut done = 0;
-    // Data that is only in memory takes as long again, so part of the time is for the fsync().
+    let (mut done, mut synced) = (0, 0);
+    // What is only in memory would be written after the time.
     while done < size && began.elapsed() < time && !stop.is_asked() {
         let part = super::some_of(&bytes, LARGE.min(size - done), done);
-        file.write_all_at(part, done)?;
-        done += part.len() as u64;
-        if done % (32 << 20) == 0 {
-            file.sync_data()?;
+        done += own.put(part, done)?;
+        if done - synced >= SYNC_EACH {
+            own.sync()?;
+            synced = done;
         }
     }
-    file.sync_all()
+    own.sync()
 }

@@ -3,7 +3,6 @@
 mod limit;
 mod outcome;
 
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -335,7 +334,7 @@ impl Job {
         while done < self.size && began.elapsed() < time && !self.stop.is_asked() {
             let part = super::some_of(&bytes, self.record.min(self.size - done), done);
             let start = began.elapsed();
-            let n = own.file().write_at(part, done)? as u64;
+            let n = own.put(part, done)?;
             let took = began.elapsed().saturating_sub(start);
             done += n;
             locked(&self.shared).pass.calls.push(Call {
@@ -349,7 +348,7 @@ impl Job {
             return Ok(());
         }
         let sync = Instant::now();
-        own.file().sync_all()?;
+        own.sync()?;
         locked(&self.shared).pass.fsync_s = Some(sync.elapsed().as_secs_f64());
         let close = Instant::now();
         drop(own);

@@ -1,8 +1,6 @@
 //! Reads and writes past the page cache, so many at a time. One of rsize is one request on one connection.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Barrier;
 use std::thread;
@@ -12,7 +10,7 @@ use nfsrahead::error::{Error, Result};
 use nfsrahead::float::float;
 use nfsrahead::nconnect::sweep::Direction;
 
-use super::super::own_file::OwnFile;
+use super::super::own_file::{DirectFile, OwnFile};
 use super::super::stop::Stop;
 use super::super::{fio, random_bytes, Engine};
 
@@ -21,7 +19,7 @@ const RECORDS: u64 = 2;
 
 pub struct Direct<'a> {
     own: OwnFile,
-    file: File,
+    file: DirectFile,
     record_bytes: u64,
     bytes: Vec<u8>,
     engine: Engine,
@@ -38,7 +36,7 @@ impl<'a> Direct<'a> {
             return Err(Error::io("make a file in", folder)(why));
         }
         let direct = Direct {
-            file: own.reopen(libc::O_RDWR | libc::O_DIRECT)?,
+            file: own.reopen_direct()?,
             own,
             record_bytes,
             bytes: random_bytes(record_bytes),
@@ -72,8 +70,8 @@ impl<'a> Direct<'a> {
             while done < bytes_each && began.elapsed() < time && !self.stop.is_asked() {
                 let at = part + turn % RECORDS * self.record_bytes;
                 done += match direction {
-                    Direction::Write => self.file.write_at(&buffer, at)?,
-                    Direction::Read => self.file.read_at(&mut buffer, at)?,
+                    Direction::Write => self.file.put(&buffer, at)?,
+                    Direction::Read => self.file.get(&mut buffer, at)?,
                 } as u64;
                 turn += 1;
             }
