@@ -90,11 +90,8 @@ impl Answer {
     /// Values that more measurements could make the answer; and the smallest, which all are compared with.
     pub fn in_question(&self) -> Vec<u64> {
         let best = self.best().map_or(0.0, |best| best.median);
-        let near = self
-            .points
-            .iter()
-            .skip(1)
-            .filter(|point| point.median >= IN_QUESTION * best);
+        let part = IN_QUESTION.min(1.0 - 2.0 * self.noise.unwrap_or(0.0));
+        let near = self.points.iter().skip(1).filter(|point| point.median >= part * best);
         self.points
             .iter()
             .take(1)

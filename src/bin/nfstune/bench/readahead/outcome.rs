@@ -172,7 +172,13 @@ impl Readahead {
             "values in random order in each round; the server has the file in its memory, so its disks are not measured".to_owned(),
         ];
         if let Some(noise) = self.small.noise {
-            notes.push(format!("equal measurements differ by {:.1} %", 100.0 * noise));
+            let is_loud = noise > self.tolerance;
+            let then = if is_loud {
+                ": more than the tolerance, so measure again when it is quiet, or longer"
+            } else {
+                ""
+            };
+            notes.push(format!("equal measurements differ by {:.1} %{then}", 100.0 * noise));
         }
         notes.push(
             "one reader: for many at a time, and for mmap, less may be better; the answer is from reads of 64 KiB, for reads \
