@@ -56,6 +56,25 @@ fn value() {
     run("value", &["tests/fuzz/seeds/value"], targets::value);
 }
 
+#[test]
+fn ledger() {
+    run("ledger", &["tests/fuzz/seeds/ledger"], targets::ledger);
+}
+
+#[test]
+fn sysctl() {
+    run("sysctl", &["tests/fuzz/seeds/sysctl"], targets::sysctl);
+}
+
+#[test]
+fn tuned_profile() {
+    run(
+        "tuned_profile",
+        &["tests/fuzz/seeds/tuned_profile"],
+        targets::tuned_profile,
+    );
+}
+
 fn run(name: &str, folders: &[&str], target: fn(&[u8])) {
     let mut seeds = Vec::new();
     for folder in folders {

@@ -408,32 +408,33 @@ impl Ledger {
         fs::create_dir_all(folder)?;
         let new = self.path.with_extension("new");
         let mut file = File::create(&new)?;
-        file.write_all(self.text().as_bytes())?;
+        file.write_all(text(&self.boot_id, &self.entries).as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;
         File::open(folder)?.sync_all()
     }
+}
 
-    fn text(&self) -> String {
-        let mut text = format!("{HEAD}\nboot {}\n", self.boot_id);
-        let shown = |value: Option<Value>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
-        for (knob, entry) in &self.entries {
-            let instance = entry
-                .instance
-                .map_or_else(|| "-".to_owned(), |instance| instance.to_string());
-            // Writing to a string does not fail.
-            let _ = writeln!(
-                text,
-                "{knob} {instance} {} {} {} {} {}",
-                entry.number,
-                entry.original,
-                entry.ours,
-                shown(entry.unconfirmed),
-                shown(entry.foreign)
-            );
-        }
-        text
+/// The ledger of a boot, as [`parse`] reads it.
+pub fn text(boot_id: &str, entries: &BTreeMap<Knob, Entry>) -> String {
+    let mut text = format!("{HEAD}\nboot {boot_id}\n");
+    let shown = |value: Option<Value>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+    for (knob, entry) in entries {
+        let instance = entry
+            .instance
+            .map_or_else(|| "-".to_owned(), |instance| instance.to_string());
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "{knob} {instance} {} {} {} {} {}",
+            entry.number,
+            entry.original,
+            entry.ours,
+            shown(entry.unconfirmed),
+            shown(entry.foreign)
+        );
     }
+    text
 }
 
 enum Back {

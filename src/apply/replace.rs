@@ -48,9 +48,11 @@ pub fn overwrite_with_folder(path: &Path, text: &[u8]) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// A folder and all that is in it.
-pub fn remove_folder(path: &Path) -> io::Result<()> {
-    fs::remove_dir_all(path)
+/// Moves a folder out of the way: its inode stays in use, so that the next one of its name is another one.
+pub fn put_aside(path: &Path, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let n = fs::read_dir(folder)?.count();
+    fs::rename(path, folder.join(n.to_string()))
 }
 
 /// Hidden, and with an ending that no collector looks for. Never through a link, never a file that is there.

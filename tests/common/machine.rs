@@ -2,12 +2,26 @@
 
 #![allow(dead_code)] // each test program uses its part
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 pub struct Machine {
     dir: tempfile::TempDir,
     mounts: Vec<(u32, String)>,
+    did: BTreeMap<u32, Did>,
+}
+
+/// Counters of one mount.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Did {
+    pub age_s: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+    /// Operations, and the sum of their round trips.
+    pub reads: (u64, u64),
+    pub writes: (u64, u64),
+    pub getattrs: (u64, u64),
 }
 
 impl Machine {
@@ -17,6 +31,7 @@ impl Machine {
         let machine = Machine {
             dir,
             mounts: Vec::new(),
+            did: BTreeMap::new(),
         };
         machine.put("etc/nfs.conf", conf);
         machine.put(
@@ -25,7 +40,7 @@ impl Machine {
         );
         machine.put("proc/sys/kernel/osrelease", "6.12.95\n");
         machine.put("proc/uptime", "86400.00 100.00\n");
-        machine.put("proc/meminfo", "MemTotal: 4194304 kB\nMemAvailable: 4000000 kB\n");
+        machine.memory(4 << 20);
         machine.vmstat(209_715, 104_857);
         for (name, value) in [
             ("dirty_bytes", 0),
@@ -55,6 +70,10 @@ impl Machine {
 
     pub fn get(&self, path: &str) -> String {
         fs::read_to_string(self.at(path)).unwrap().trim().to_owned()
+    }
+
+    pub fn memory(&self, kib: u64) {
+        self.put("proc/meminfo", &format!("MemTotal: {kib} kB\nMemAvailable: {kib} kB\n"));
     }
 
     pub fn vmstat(&self, limit_pages: u64, background_pages: u64) {
@@ -106,7 +125,13 @@ impl Machine {
         self.put(&format!("sys/class/bdi/0:{minor}/{name}"), &format!("{value}\n"));
     }
 
-    fn tables(&self) {
+    /// What a mount has done, for `tables` to tell.
+    pub fn did(&mut self, minor: u32, did: Did) {
+        self.did.insert(minor, did);
+        self.tables();
+    }
+
+    pub fn tables(&self) {
         let (mut table, mut volumes) = (
             "22 1 259:2 / / rw - ext4 /dev/root rw\n".to_owned(),
             "NV SERVER PORT DEV FSID FSC\n".to_owned(),
@@ -116,10 +141,25 @@ impl Machine {
             table += &format!("{line}\n");
             volumes += &format!("v4 c0000201 801 0:{minor} b:0 no\n");
             let fields: Vec<&str> = line.split(' ').collect();
+            let Did {
+                age_s,
+                read_bytes,
+                written_bytes,
+                reads,
+                writes,
+                getattrs,
+            } = self.did.get(minor).copied().unwrap_or(Did {
+                age_s: 7200,
+                ..Did::default()
+            });
             stats += &format!(
-                "device {} mounted on {} with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,rsize=1048576,wsize=1048576,proto=tcp\n\tage:\t7200\n\tbytes:\t0 0 0 0 0 0 0 0\n\txprt:\ttcp 700 1 1 0 0 10 10 0 10 0 2 0 0\n\tper-op statistics\n\t        READ: 0 0 0 0 0 0 0 0 0\n\n",
+                "device {} mounted on {} with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,rsize=1048576,wsize=1048576,proto=tcp\n\tage:\t{age_s}\n\tbytes:\t0 0 0 0 {read_bytes} {written_bytes} 0 0\n\txprt:\ttcp 700 1 1 0 0 10 10 0 10 0 2 0 0\n\tper-op statistics\n",
                 fields[8], fields[4]
             );
+            for (name, (ops, rtt_ms)) in [("READ", reads), ("WRITE", writes), ("GETATTR", getattrs)] {
+                stats += &format!("\t{name:>12}: {ops} {ops} 0 0 0 0 {rtt_ms} {rtt_ms} 0\n");
+            }
+            stats += "\n";
         }
         self.put("proc/self/mountinfo", &table);
         self.put("proc/self/mountstats", &stats);

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
-use nfsrahead::apply::replace::{overwrite_with_folder, remove_folder};
+use nfsrahead::apply::replace::{overwrite_with_folder, put_aside};
 use nfsrahead::conf::settings::Settings;
 use nfsrahead::cycle::{Around, Decision, Standing, State, Verdict};
 use nfsrahead::error::{Error, Result, EXIT_OK};
@@ -94,7 +94,7 @@ fn lay_out(sample: &Path, work: &Path) -> io::Result<()> {
     for name in names(&work.join(bdis)) {
         let instance = |top: &Path| fs::read(top.join(bdis).join(&name).join(record::INSTANCE)).ok();
         if !present.contains(&name) || instance(sample) != instance(work) {
-            remove_folder(&work.join(bdis).join(&name))?;
+            put_aside(&work.join(bdis).join(&name), &work.join("gone"))?;
         }
     }
     copy(sample, work, 0)

@@ -121,6 +121,22 @@ fn text(status: &Status) -> String {
         mib(memory.background_bytes),
         mib(memory.limit_bytes)
     );
+    // What an admin feels: close(), fsync() and ls wait for it.
+    let rate: f64 = status
+        .devices
+        .iter()
+        .filter_map(|device| device.drain_bytes_per_second)
+        .sum();
+    if let (Some(background), Some(limit), true) = (memory.background_bytes, memory.limit_bytes, rate > 0.0) {
+        let seconds = |bytes: u64| nfsrahead::float::float(bytes) / rate;
+        let _ = writeln!(
+            out,
+            "  that is {:.0} s and {:.0} s of flushing at {:.1} MB/s, in which close(), fsync() and others wait",
+            seconds(background),
+            seconds(limit),
+            rate / 1e6
+        );
+    }
     for row in status.knobs.iter().filter(|row| row.device.is_none()) {
         knob(&mut out, row);
     }

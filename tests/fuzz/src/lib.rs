@@ -374,3 +374,41 @@ fn part(data: &[u8], at: u8) -> (&[u8], &[u8]) {
         None => (data, b""),
     }
 }
+
+/// What is read as a ledger is written back as it was read, and names known knobs only.
+pub fn ledger(data: &[u8]) {
+    let path = std::path::Path::new("/run/nfstuned/state");
+    if let Ok((boot, entries)) = nfsrahead::apply::ledger::parse(path, data) {
+        let again = nfsrahead::apply::ledger::text(&boot, &entries);
+        let (boot_again, entries_again) = nfsrahead::apply::ledger::parse(path, again.as_bytes()).unwrap();
+        assert_eq!((boot, entries), (boot_again, entries_again));
+    }
+}
+
+/// Files and the command line: a setting that is in force is one of those that were read.
+pub fn sysctl(data: &[u8]) {
+    let file: std::rc::Rc<std::path::Path> = std::path::Path::new("/etc/sysctl.d/x.conf").into();
+    let settings = [
+        nfsrahead::conf::sysctl::parse(data),
+        nfsrahead::conf::sysctl::parse_cmdline(data),
+    ]
+    .concat();
+    let settings: Vec<_> = settings.into_iter().map(|setting| (file.clone(), setting)).collect();
+    for key in ["vm/dirty_ratio", "vm/dirty_background_bytes"] {
+        if let Some((_, setting)) = nfsrahead::conf::sysctl::in_force(&settings, key.as_bytes()) {
+            assert!(setting.value.is_some());
+        }
+    }
+}
+
+/// Lines that are named hold the key.
+pub fn tuned_profile(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = nfsrahead::conf::tuned_profile::includes(&text);
+    for name in ["dirty_ratio", "dirty_background_bytes"] {
+        if let Some((line @ 1.., _)) = nfsrahead::conf::tuned_profile::setting(&text, name) {
+            let at = usize::try_from(line).unwrap() - 1;
+            assert!(text.lines().nth(at).unwrap().contains(name));
+        }
+    }
+}
