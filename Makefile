@@ -24,7 +24,7 @@ TARGET ?= $(shell test -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)" && ech
 HELPER := target/helper/$(TARGET)/release/nfsrahead
 
 .DEFAULT_GOAL := help
-.PHONY: help all helper helper-path tools rules units setup demo check check-vm bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
+.PHONY: help all helper helper-path tools rules units setup demo check check-vm tool-static bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -87,8 +87,15 @@ setup: ## Debian packages that check needs (installs them if root)
 
 check: setup fmt lint shell-lint test check-vm ## everything: this machine, then real NFS in a virtual machine
 
-check-vm: helper ## real kernels, real NFS, real udev in a virtual machine; KERNEL=newest adds a kernel, TEST=name picks tests
-	tests/vm/run --helper $(HELPER) $(if $(TEST),--test $(TEST))
+check-vm: helper tool-static ## real kernels, real NFS, real udev in a virtual machine; KERNEL=newest adds a kernel, TEST=name picks tests
+	tests/vm/run --helper $(HELPER) --tool $(TOOL) $(if $(TEST),--test $(TEST))
+
+# Not shipped: the guests have none of its libraries.
+TOOL := target/tool/$(HOST)/debug/nfstune
+
+tool-static:
+	$(CARGO) rustc --locked --no-default-features --features cli --bin nfstune \
+		--target-dir target/tool --target $(HOST) -- -Ctarget-feature=+crt-static -Cstrip=symbols
 
 demo: setup helper ## a real NFS mount gets its readahead from nfs.conf through udev
 	tests/vm/run --helper $(HELPER) --kernel 6.12 --test demo

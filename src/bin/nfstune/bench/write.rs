@@ -320,13 +320,13 @@ impl Job {
         self.size = self.size.min(room);
         locked(&self.shared).size = Some(self.size);
         let result = match self.engine {
-            Engine::Own => self.write(own),
-            Engine::Fio => self.write_by_fio(&own),
+            Engine::Own => self.by_us(own),
+            Engine::Fio => self.by_fio(&own),
         };
         result.map_err(Error::io("write a file in", &self.folder))
     }
 
-    fn write(&self, own: OwnFile) -> std::io::Result<()> {
+    fn by_us(&self, own: OwnFile) -> std::io::Result<()> {
         let bytes = super::random_bytes(2 * self.record);
         let began = Instant::now();
         let time = self.time.mul_f64(WRITE_SHARE);
@@ -357,7 +357,7 @@ impl Job {
     }
 
     /// fio tells its longest write() and no steps.
-    fn write_by_fio(&self, own: &OwnFile) -> std::io::Result<()> {
+    fn by_fio(&self, own: &OwnFile) -> std::io::Result<()> {
         let options = [
             "rw=write".to_owned(),
             "end_fsync=1".to_owned(),
