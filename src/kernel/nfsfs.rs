@@ -68,7 +68,7 @@ pub fn volumes(root: &Root) -> Result<Vec<Volume>> {
 pub fn servers_of_thread(root: &Root) -> Result<Vec<IpAddr>> {
     let path = root.nfsfs_servers_of_thread();
     match read_small(&path, SERVERS_LIMIT) {
-        Ok(text) => Ok(text.split(|b| *b == b'\n').filter_map(server).collect()),
+        Ok(text) => Ok(text.split(|b| *b == b'\n').filter_map(parse_server).collect()),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(e) => Err(Error::io("read", path)(e)),
     }
@@ -77,8 +77,8 @@ pub fn servers_of_thread(root: &Root) -> Result<Vec<IpAddr>> {
 /// More servers than fit here are no client's.
 const SERVERS_LIMIT: usize = 1 << 20;
 
-/// The address, in hexadecimal and in the order of the network.
-fn server(line: &[u8]) -> Option<IpAddr> {
+/// The address, in hexadecimal and in the order of the network. None: the header, or a line that is not understood.
+pub fn parse_server(line: &[u8]) -> Option<IpAddr> {
     let mut fields = line.split(u8::is_ascii_whitespace).filter(|f| !f.is_empty());
     if !matches!(fields.next()?, b"v2" | b"v3" | b"v4") {
         return None;
@@ -138,6 +138,24 @@ mod tests {
             "NV SERVER PORT DEV",
         ] {
             assert_eq!(parse_line(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn servers_by_their_address() {
+        let server = |line: &[u8]| parse_server(line).map(|address| address.to_string());
+        assert_eq!(server(b"v4 0a090002  801   2 10.9.0.2").as_deref(), Some("10.9.0.2"));
+        let v6 = b"v3 20010db8000000000000000000000005  801   1 filer";
+        assert_eq!(server(v6).as_deref(), Some("2001:db8::5"));
+        for other in [
+            &b"NV SERVER   PORT USE HOSTNAME"[..],
+            b"",
+            b"v4",
+            b"v4 0a09",
+            b"v5 0a090002 801",
+            b"v4 0a0900zz 801",
+        ] {
+            assert_eq!(server(other), None);
         }
     }
 }

@@ -10,13 +10,13 @@ tc qdisc replace dev lo root netem delay 10ms rate 200mbit limit 100000
 knob=/sys/class/bdi/$(dev_of /mnt/x)/read_ahead_kb
 was=$(cat "$knob")
 
-# by_hand KIB: MB/s of the file with reads of 64 KiB, the cache of all files dropped
+# by_hand KIB: kB/s of the file with reads of 64 KiB, the cache of all files dropped
 by_hand() {
     local ms
     echo "$1" >"$knob"
     echo 1 >/proc/sys/vm/drop_caches
     ms=$(took_ms dd if=/mnt/x/big of=/dev/null bs=64k 2>/dev/null)
-    echo $((mib * 1048576 / ms / 1000))
+    echo $((mib * 1048576 / ms))
 }
 all_by_hand() { for kib in $values; do echo "$kib $(by_hand "$kib")"; done; }
 thrice all_by_hand >/run/hand
@@ -25,7 +25,7 @@ rm /srv/a/big
 for kib in $values; do
     echo "$kib $(sed -n "s/^$kib //p" /run/hand | median)"
 done >/run/medians
-note "by hand, KiB and MB/s: $(tr '\n' ',' </run/medians)"
+note "by hand, KiB and kB/s: $(tr '\n' ',' </run/medians)"
 best=$(sort -k2 -n /run/medians | tail -n 1 | cut -d' ' -f2)
 
 # bench N: its answer in KiB
@@ -45,7 +45,7 @@ apart=$(($(step "$first") - $(step "$second")))
 at_most "twice the same answer, steps apart ($first, $second KiB)" ${apart#-} 1
 for kib in "$first" "$second"; do
     got=$(sed -n "s/^$kib //p" /run/medians)
-    at_most "97 % of the best by hand ($best MB/s) are reached with $kib KiB ($got MB/s), MB/s" $((best * 97 / 100)) "$got"
+    at_most "97 % of the best by hand ($best kB/s) are reached with $kib KiB, kB/s" $((best * 97 / 100)) "$got"
 done
 gain=$(sed -n 's/^  "gain": \([0-9]*\).*/\1/p' /run/bench.1)
 at_most "the knee is worth its while: twice the speed of 128 KiB, at least" 2 "$gain"
