@@ -110,13 +110,15 @@ pub fn run(root: &Root, args: &Args) -> Result<ExitCode, Error> {
     }
 }
 
-/// What will be done at most, before it is done.
-fn announce(what: &str, budget: &Budget, most_bytes: u64) {
+/// What will be done at most, before it is done. Without a size the time alone bounds the bytes.
+fn announce(what: &str, budget: &Budget, most_bytes: Option<u64>) {
     let seconds = budget.time.as_secs();
-    complain(format_args!(
-        "{what}; at most {seconds} s and {}",
-        shown_bytes(most_bytes)
-    ));
+    let bytes = match (most_bytes, budget.bytes) {
+        (Some(most), Some(bytes)) => shown_bytes(most.min(bytes)),
+        (Some(bytes), None) | (None, Some(bytes)) => shown_bytes(bytes),
+        (None, None) => "what goes over the wire in that time".to_owned(),
+    };
+    complain(format_args!("{what}; at most {seconds} s and {bytes}"));
 }
 
 /// Prints a result, whole or partial. A partial one is a failure, and so is one without what was to be measured.

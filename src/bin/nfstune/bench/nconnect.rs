@@ -150,6 +150,9 @@ impl Plan {
 
 pub fn run(root: &Root, args: &Args) -> Result<ExitCode> {
     let plan = Plan::new(args)?;
+    if !root.is_live() {
+        return Err(Error::Usage("nothing can be mounted below another --root".to_owned()));
+    }
     if plan.engine == Engine::Fio {
         fio::find()?;
     }
@@ -164,7 +167,7 @@ pub fn run(root: &Root, args: &Args) -> Result<ExitCode> {
         plan.measurements(),
         plan.slot.as_secs_f64()
     );
-    announce(&what, &plan.budget, plan.budget.bytes.unwrap_or(u64::MAX));
+    announce(&what, &plan.budget, None);
     let stop = Stop::on_signals()?;
     let bench = Bench {
         progress: Progress::new(plan.budget.time),

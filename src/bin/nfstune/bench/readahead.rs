@@ -147,11 +147,7 @@ pub fn run(root: &Root, args: &Args) -> Result<ExitCode> {
         plan.rounds,
         shown_bytes(plan.size)
     );
-    announce(
-        &what,
-        &plan.budget,
-        plan.budget.bytes.map_or(most, |bytes| bytes.min(most)),
-    );
+    announce(&what, &plan.budget, Some(most));
     let stop = Stop::on_signals()?;
     let bench = Bench {
         progress: Progress::new(plan.budget.time),

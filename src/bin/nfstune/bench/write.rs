@@ -157,7 +157,7 @@ pub fn run(root: &Root, args: &Args) -> Result<ExitCode> {
         shown_bytes(size),
         if passes == 1 { "" } else { "s" }
     );
-    announce(&what, &plan.budget, size.saturating_mul(passes));
+    announce(&what, &plan.budget, Some(size.saturating_mul(passes)));
     let stop = Stop::on_signals()?;
     let bench = Bench {
         progress: Progress::new(plan.budget.time),
