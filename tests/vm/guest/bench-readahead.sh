@@ -28,18 +28,27 @@ done >/run/medians
 note "by hand, KiB and kB/s: $(tr '\n' ',' </run/medians)"
 best=$(sort -k2 -n /run/medians | tail -n 1 | cut -d' ' -f2)
 
-# bench N: its answer in KiB
+# bench N. A machine that is busy with other things makes noise, and the bench says so: then again.
 bench() {
+    local tries=4
+    while [ $tries -gt 0 ] && one_bench "$1" && is_loud "$1"; do tries=$((tries - 1)); done
+    ! is_loud "$1" || skip "the machine is too busy for a measurement"
+}
+answer() { echo $(($(field read_ahead_bytes "$1") / 1024)); }
+field() { sed -n "s/^  \"$1\": \([0-9.]*\).*/\1/p" "/run/bench.$2"; }
+is_loud() { field noise "$1" | awk '{ exit !($1 > 0.05) }'; }
+one_bench() {
     nfstune bench readahead /mnt/x --size 32M --budget 60s --json --report "/run/report.$1.html" >"/run/bench.$1" ||
         not_ok "bench $1 came to its end"
-    echo $(($(sed -n 's/^  "read_ahead_bytes": \([0-9]*\).*/\1/p' "/run/bench.$1") / 1024))
 }
 step() { echo "$values" | tr ' ' '\n' | grep -nx "$1" | cut -d: -f1; }
-first=$(bench 1)
-second=$(bench 2)
+bench 1
+bench 2
+first=$(answer 1)
+second=$(answer 2)
 for n in 1 2; do
     note "bench $n: $(sed -n 's/^  "conclusion": "\(.*\)",/\1/p' "/run/bench.$n")"
-    note "bench $n: largest against 128 KiB: $(sed -n 's/^  "largest_to_smallest": \([0-9.]*\).*/\1/p' "/run/bench.$n") times"
+    note "bench $n: largest against 128 KiB: $(field largest_to_smallest $n) times, noise $(field noise $n)"
 done
 apart=$(($(step "$first") - $(step "$second")))
 at_most "twice the same answer, steps apart ($first, $second KiB)" ${apart#-} 1
@@ -47,8 +56,8 @@ for kib in "$first" "$second"; do
     got=$(sed -n "s/^$kib //p" /run/medians)
     at_most "97 % of the best by hand ($best kB/s) are reached with $kib KiB, kB/s" $((best * 97 / 100)) "$got"
 done
-gain=$(sed -n 's/^  "gain": \([0-9]*\).*/\1/p' /run/bench.1)
-at_most "the knee is worth its while: twice the speed of 128 KiB, at least" 2 "$gain"
+gain=$(field gain 1)
+at_most "the knee is worth its while: twice the speed of 128 KiB, at least" 2 "${gain%.*}"
 is "the value is as it was" "$(cat "$knob")" "$was"
 is "nothing is left in the export" "$(left_in /srv/a)" ""
 passes "there is a page" grep -q '<svg' /run/report.1.html

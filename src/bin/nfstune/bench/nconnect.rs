@@ -40,6 +40,8 @@ use outcome::Nconnect;
 const MOST: u64 = 16;
 /// Requests in flight: one cannot use two connections and so shows the noise, the others are the classes of the model.
 const DEPTHS: [u64; 3] = [1, 4, 16];
+/// Measurements of each mount: both directions at each depth.
+const SLOTS: u32 = 6;
 /// Part of the time for measuring; mounting, laying out the file and unmounting have the rest.
 const SHARE: f64 = 0.7;
 /// For one mount(8) or umount(8).
@@ -205,6 +207,8 @@ pub fn run(root: &Root, args: &Args) -> Result<ExitCode> {
             cautions: Vec::new(),
         },
         samples: found.samples,
+        rounds: found.rounds,
+        planned_rounds: plan.rounds,
         options: plan.options.clone(),
         is_own_netns: args.netns.is_some(),
         is_fio: plan.engine == Engine::Fio,
@@ -218,6 +222,10 @@ struct Found {
     samples: Vec<Sample>,
     record_bytes: u64,
     mount: Option<Mount>,
+    /// Whole ones.
+    rounds: usize,
+    /// What mounting, laying out the file and unmounting took at most.
+    overhead: Duration,
 }
 
 struct Bench<'a> {
@@ -237,18 +245,31 @@ impl Bench<'_> {
         let folder = self.worker.run(NAME_TIME, &self.stop, &self.progress, enter)??;
         self.refuse_shared(&addresses, netns.is_some())?;
         for round in 0..self.plan.rounds {
-            for value in shuffled(&self.plan.values, |n| fastrand::usize(..n)) {
-                let needed = self
-                    .plan
-                    .slot
-                    .saturating_mul(2 * u32::try_from(DEPTHS.len()).unwrap_or(1));
-                if self.stop.is_asked() || (round > 0 && self.progress.left() < needed) {
+            let order = shuffled(&self.plan.values, |n| fastrand::usize(..n));
+            for (at, value) in order.iter().enumerate() {
+                let mounts = self.plan.values.len() * (self.plan.rounds - round) - at;
+                let Some(slot) = self.slot(mounts, found.overhead) else {
+                    return Ok(());
+                };
+                if self.stop.is_asked() {
                     return Ok(());
                 }
-                self.one(value, round, &folder, &addresses, found)?;
+                let before = self.progress.elapsed();
+                self.one(*value, round, slot, &folder, &addresses, found)?;
+                let took = self.progress.elapsed().saturating_sub(before);
+                found.overhead = found.overhead.max(took.saturating_sub(SLOTS * slot));
             }
+            found.rounds = round + 1;
         }
         Ok(())
+    }
+
+    /// As long as planned, or as the time that is left allows for so many more mounts. None: for too short.
+    fn slot(&self, mounts: usize, overhead: Duration) -> Option<Duration> {
+        let mounts = u32::try_from(mounts).unwrap_or(u32::MAX).max(1);
+        let each = (self.progress.left() / mounts).saturating_sub(overhead) / SLOTS;
+        let slot = each.min(self.plan.slot);
+        (slot >= plan::SLOT_MIN).then_some(slot)
     }
 
     /// Those that the name means; a name server may be as dead as an NFS server.
@@ -279,7 +300,15 @@ impl Bench<'_> {
     }
 
     /// One mount: writes, then reads of what was written.
-    fn one(&self, value: u64, round: usize, folder: &Path, addresses: &[IpAddr], found: &mut Found) -> Result<()> {
+    fn one(
+        &self,
+        value: u64,
+        round: usize,
+        slot: Duration,
+        folder: &Path,
+        addresses: &[IpAddr],
+        found: &mut Found,
+    ) -> Result<()> {
         self.progress.say(format!("nconnect {value}, round {}", round + 1));
         let shared = Arc::new(Mutex::new((Vec::new(), None)));
         let job = One {
@@ -291,7 +320,7 @@ impl Bench<'_> {
                 addresses: addresses.to_vec(),
                 connections: value,
             },
-            slot: self.plan.slot,
+            slot,
             bytes_each: self
                 .plan
                 .budget
@@ -301,7 +330,7 @@ impl Bench<'_> {
             stop: self.stop.clone(),
             shared: Arc::clone(&shared),
         };
-        let time = 2 * MOUNT_TIME + 12 * self.plan.slot;
+        let time = 2 * MOUNT_TIME + 2 * SLOTS * slot;
         let result = self.worker.run(time, &self.stop, &self.progress, move || job.run());
         let (rates, mount) = std::mem::take(&mut *shared.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some((mount, record_bytes)) = mount {

@@ -16,7 +16,7 @@ impl Progress {
         let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         // Draws nothing where standard error is no terminal.
         let bar = ProgressBar::new(millis);
-        if let Ok(style) = ProgressStyle::with_template("{wide_msg} {bar:24} {prefix:>8}") {
+        if let Ok(style) = ProgressStyle::with_template("{wide_msg} {bar:24} {prefix:>7} left") {
             bar.set_style(style.progress_chars("=> "));
         }
         Progress {

@@ -20,6 +20,9 @@ pub struct Nconnect {
     pub options: String,
     pub is_own_netns: bool,
     pub is_fio: bool,
+    /// Of those planned, how many were measured whole.
+    pub rounds: usize,
+    pub planned_rounds: usize,
     pub cut_short: Option<String>,
 }
 
@@ -43,14 +46,19 @@ impl Nconnect {
                 Direction::Read => "Reads",
                 Direction::Write => "Writes",
             };
-            let gain = self.deciding(advice.direction).and_then(|(_, class)| class.gain);
-            match (advice.tries.first(), advice.leave, gain) {
-                (Some(n), _, Some(gain)) => {
-                    format!("{what}: {n} connections are enough, up to {gain:.1} times as fast as the fewest.")
+            let deciding = self.deciding(advice.direction);
+            let gain = deciding.and_then(|(_, class)| class.gain);
+            let most = deciding.and_then(|(run, _)| run.settings.last());
+            let times = gain.map_or(String::new(), |gain| {
+                format!(", up to {gain:.1} times as fast as the fewest")
+            });
+            match (advice.tries.first(), advice.leave) {
+                (Some(n), _) if Some(n) == most => {
+                    format!("{what}: {n} connections, the most that were measured, are the best{times}.")
                 }
-                (Some(n), ..) => format!("{what}: {n} connections are enough."),
-                (None, Some(leave), _) => format!("{what}: more connections than {leave} gain nothing here."),
-                (None, None, _) => format!("{what}: no answer."),
+                (Some(n), _) => format!("{what}: {n} connections are enough{times}."),
+                (None, Some(leave)) => format!("{what}: more connections than {leave} gain nothing here."),
+                (None, None) => format!("{what}: no answer."),
             }
         };
         let sentences: Vec<String> = advice.iter().map(one).collect();
@@ -90,6 +98,12 @@ impl Nconnect {
             if self.is_fio { "fio" } else { "nfstune" },
             shown_depths(record)
         )];
+        if self.rounds < self.planned_rounds {
+            let (rounds, planned) = (self.rounds, self.planned_rounds);
+            notes.push(format!(
+                "the time was enough for {rounds} of {planned} rounds: give a larger --budget"
+            ));
+        }
         if self.is_own_netns {
             notes.push("in a network namespace of its own".to_owned());
         }
@@ -110,6 +124,7 @@ impl Nconnect {
             .to_vec()];
         for run in &self.sweep.report.runs {
             for class in &run.classes {
+                let best = class.scores.iter().filter_map(|score| score.score).fold(1e-9, f64::max);
                 rows.extend(class.scores.iter().map(|score| {
                     vec![
                         run.direction.name().to_owned(),
@@ -117,7 +132,7 @@ impl Nconnect {
                         score.setting.to_string(),
                         score
                             .score
-                            .map_or("-".to_owned(), |part| format!("{:.0} %", 100.0 * part)),
+                            .map_or("-".to_owned(), |part| format!("{:.0} %", 100.0 * part / best)),
                     ]
                 }));
             }

@@ -80,7 +80,10 @@ impl Readahead {
         match (self.small.verdict, first, best) {
             (Verdict::Enough(kib), Some(first), Some(best)) => {
                 let chosen = self.small.point(kib).unwrap_or(best);
-                let rest = if best.value == kib {
+                let is_last = self.small.points.last().is_some_and(|last| last.value == kib);
+                let rest = if is_last {
+                    "It is the largest that was measured.".to_owned()
+                } else if best.value == kib {
                     "No other value is faster.".to_owned()
                 } else {
                     format!(
