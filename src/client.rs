@@ -94,6 +94,15 @@ impl<'a> Key<'a> {
         }
     }
 
+    /// Where its connections go.
+    pub fn address(&self) -> &'a [u8] {
+        self.address
+    }
+
+    pub fn proto(&self) -> &'a [u8] {
+        self.proto
+    }
+
     pub fn version(&self) -> &'a [u8] {
         self.version
     }

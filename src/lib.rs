@@ -34,6 +34,7 @@ pub mod conf;
 pub mod cycle;
 pub mod decimal;
 pub mod error;
+pub mod evidence;
 pub mod float;
 pub mod helper;
 pub mod kernel;

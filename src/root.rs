@@ -194,6 +194,36 @@ impl Root {
         self.at("/var/lib/nfstuned/learned.json")
     }
 
+    /// Packets that were dropped before any protocol saw them (kernel: net/core/net-procfs.c).
+    pub fn softnet_stat(&self) -> PathBuf {
+        self.at("/proc/net/softnet_stat")
+    }
+
+    /// Time of CPUs (kernel: fs/proc/stat.c).
+    pub fn stat(&self) -> PathBuf {
+        self.at("/proc/stat")
+    }
+
+    /// A parameter of the NFS client's module.
+    pub fn nfs_parameter(&self, name: &str) -> PathBuf {
+        self.at("/sys/module/nfs/parameters").join(name)
+    }
+
+    /// Advice that holds now.
+    pub fn nfstuned_current_advice(&self) -> PathBuf {
+        self.at("/run/nfstuned/advice.json")
+    }
+
+    /// Advice that was given, muted, and what came of it.
+    pub fn nfstuned_advice(&self) -> PathBuf {
+        self.at("/var/lib/nfstuned/advice.json")
+    }
+
+    /// Does this host pass packets on? (kernel: net/ipv4/devinet.c)
+    pub fn ip_forward(&self) -> PathBuf {
+        self.at("/proc/sys/net/ipv4/ip_forward")
+    }
+
     /// Another one after each boot (kernel: drivers/char/random.c).
     pub fn boot_id(&self) -> PathBuf {
         self.at("/proc/sys/kernel/random/boot_id")

@@ -105,6 +105,11 @@ fn every_flag_and_verb_of_the_tool() {
         &["doctor"],
         &["sweep"],
         &["metrics"],
+        &["advise"],
+        &["advice"],
+        &["advice", "mute"],
+        &["advice", "history"],
+        &["snippet"],
         &["status"],
         &["explain"],
         &["apply"],
@@ -123,9 +128,10 @@ fn every_flag_and_verb_of_the_tool() {
         {
             assert!(
                 verb == "help"
-                    || ["config", "bench"]
+                    || ["config", "bench", "advice"]
                         .iter()
                         .any(|of| page.contains(&format!("Cm {of} {verb}")))
+                    || page.contains(&format!("| {verb}"))
                     || page.contains(&format!(".Cm {verb}")),
                 "{verb}"
             );

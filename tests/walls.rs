@@ -14,8 +14,10 @@ const UNSAFE: &[&str] = &[
     "src/bin/nfsrahead/malloc.rs",
     "src/bin/nfstune/bench/cache.rs",
     "src/bin/nfstune/bench/child.rs",
+    "src/kernel/ethtool.rs",
     "src/kernel/mountinfo.rs",
     "src/kernel/statmount.rs",
+    "src/kernel/tcp.rs",
     "src/kernel/vm.rs",
 ];
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::finding::Found;
 use super::fstab;
 use crate::decimal::decimal;
+use crate::nconnect::asked::senseless;
 use crate::report::escape::escape;
 use crate::root::FSTAB;
 
@@ -13,8 +14,8 @@ const UNKNOWN: [&[u8]; 3] = [b"read_ahead_kb", b"readahead", b"rasize"];
 /// In tenths of a second, as the option is.
 const ONE_SECOND: u64 = 10;
 
-/// By line.
-pub fn lint(text: &[u8]) -> Vec<Found> {
+/// By line. `kernel` as (major, minor), if it is known.
+pub fn lint(text: &[u8], kernel: Option<(u64, u64)>) -> Vec<Found> {
     let mut found = Vec::new();
     for line in fstab::nfs_lines(text) {
         let file = Path::new(FSTAB);
@@ -46,6 +47,11 @@ pub fn lint(text: &[u8]) -> Vec<Found> {
                 format!("{at}: soft with timeo={timeo} (0.{timeo} s): programs get I/O errors where a server is busy");
             found.push(Found::warning("soft-timeo", file, Some(line.line), text));
         }
+        let text = String::from_utf8_lossy(line.options);
+        for senseless in senseless(&text, kernel) {
+            let text = format!("{at}: {}", senseless.text());
+            found.push(Found::warning(senseless.name(), file, Some(line.line), text));
+        }
     }
     found
 }
@@ -64,7 +70,7 @@ mod tests {
     #[test]
     fn the_last_option_holds() {
         let kinds = |options: &str| -> Vec<_> {
-            let found = lint(format!("h:/a /a nfs {options} 0 0\n").as_bytes());
+            let found = lint(format!("h:/a /a nfs {options} 0 0\n").as_bytes(), None);
             found.iter().map(|found| found.finding.kind).collect()
         };
         for (options, expected) in [
@@ -82,6 +88,6 @@ mod tests {
         ] {
             assert_eq!(kinds(options), expected, "{options}");
         }
-        assert!(lint(b"h:/a /a ceph rasize=1\n#h:/a /a nfs rasize=1\n").is_empty());
+        assert!(lint(b"h:/a /a ceph rasize=1\n#h:/a /a nfs rasize=1\n", None).is_empty());
     }
 }

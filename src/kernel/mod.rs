@@ -5,6 +5,8 @@ pub mod bdi;
 pub mod container;
 pub mod devices;
 pub mod dmi;
+pub mod ethtool;
+pub mod host;
 pub mod knob;
 pub mod mountinfo;
 pub mod mountstats;
@@ -12,6 +14,7 @@ pub mod namespaces;
 pub mod nfsfs;
 pub mod route;
 pub mod statmount;
+pub mod tcp;
 pub mod vm;
 
 use std::fs::File;

@@ -15,6 +15,12 @@ pub struct Activity {
     pub small: Calls,
     /// All operations.
     pub all: Calls,
+    /// Sent again, and given up waiting for (major timeouts); all operations.
+    pub retransmissions: u64,
+    pub timeouts: u64,
+    /// Of READ replies and WRITE requests, with their headers.
+    pub read_wire_bytes: u64,
+    pub write_wire_bytes: u64,
     /// From and to the server.
     pub server_read_bytes: u64,
     pub server_written_bytes: u64,
@@ -34,6 +40,14 @@ pub struct Calls {
 }
 
 impl Calls {
+    pub fn sum(&self, other: &Calls) -> Calls {
+        Calls {
+            ops: self.ops.saturating_add(other.ops),
+            queue_ms: self.queue_ms.saturating_add(other.queue_ms),
+            rtt_ms: self.rtt_ms.saturating_add(other.rtt_ms),
+        }
+    }
+
     fn add(&mut self, op: &Op) {
         self.ops = self.ops.saturating_add(op.ops);
         self.queue_ms = self.queue_ms.saturating_add(op.queue_ms);
@@ -74,15 +88,45 @@ impl Activity {
         }
         for op in &mount.ops {
             activity.all.add(op);
+            activity.retransmissions = activity.retransmissions.saturating_add(op.retransmissions());
+            activity.timeouts = activity.timeouts.saturating_add(op.timeouts);
             match op.name() {
-                b"READ" | b"READ_PLUS" => activity.read.add(op),
-                b"WRITE" => activity.write.add(op),
+                b"READ" | b"READ_PLUS" => {
+                    activity.read.add(op);
+                    activity.read_wire_bytes = activity.read_wire_bytes.saturating_add(op.received_bytes);
+                }
+                b"WRITE" => {
+                    activity.write.add(op);
+                    activity.write_wire_bytes = activity.write_wire_bytes.saturating_add(op.sent_bytes);
+                }
                 b"COMMIT" => activity.commit.add(op),
                 b"GETATTR" | b"ACCESS" | b"LOOKUP" => activity.small.add(op),
                 _ => {}
             }
         }
         activity
+    }
+
+    /// What several mounts of one client have done together.
+    pub fn sum(&self, other: &Activity) -> Activity {
+        let add = |of: fn(&Activity) -> u64| of(self).saturating_add(of(other));
+        Activity {
+            age_s: self.age_s.min(other.age_s),
+            read: self.read.sum(&other.read),
+            write: self.write.sum(&other.write),
+            commit: self.commit.sum(&other.commit),
+            small: self.small.sum(&other.small),
+            all: self.all.sum(&other.all),
+            retransmissions: add(|a| a.retransmissions),
+            timeouts: add(|a| a.timeouts),
+            read_wire_bytes: add(|a| a.read_wire_bytes),
+            write_wire_bytes: add(|a| a.write_wire_bytes),
+            server_read_bytes: add(|a| a.server_read_bytes),
+            server_written_bytes: add(|a| a.server_written_bytes),
+            cached_read_bytes: add(|a| a.cached_read_bytes),
+            direct_read_bytes: add(|a| a.direct_read_bytes),
+            connections: self.connections.max(other.connections),
+        }
     }
 
     /// What was done between the two. None: a counter fell, so this is not the same mount any more.
@@ -94,6 +138,10 @@ impl Activity {
             commit: self.commit.since(&before.commit)?,
             small: self.small.since(&before.small)?,
             all: self.all.since(&before.all)?,
+            retransmissions: self.retransmissions.checked_sub(before.retransmissions)?,
+            timeouts: self.timeouts.checked_sub(before.timeouts)?,
+            read_wire_bytes: self.read_wire_bytes.checked_sub(before.read_wire_bytes)?,
+            write_wire_bytes: self.write_wire_bytes.checked_sub(before.write_wire_bytes)?,
             server_read_bytes: self.server_read_bytes.checked_sub(before.server_read_bytes)?,
             server_written_bytes: self.server_written_bytes.checked_sub(before.server_written_bytes)?,
             cached_read_bytes: self.cached_read_bytes.checked_sub(before.cached_read_bytes)?,

@@ -3,16 +3,17 @@
 pub mod activity;
 pub mod elsewhere;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::os::unix::fs::MetadataExt;
 
-use crate::client::Places;
+use crate::client::{Key, Mounted, Places};
 use crate::error::{Error, Result};
 use crate::kernel::bdi::{Bdi, Dev};
 use crate::kernel::devices;
 use crate::kernel::mountinfo::{self, Mount, Version};
+use crate::kernel::mountstats::Transport;
 use crate::kernel::vm::{self, Memory, VmStat};
 use crate::kernel::{dmi, mountstats, nfsfs};
 use crate::root::Root;
@@ -26,6 +27,19 @@ pub struct Sample {
     pub machine: Machine,
     /// In the order of the mount table.
     pub devices: Vec<Device>,
+    /// By the text of their key.
+    pub clients: BTreeMap<String, Client>,
+}
+
+/// Mounts that share connections.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Client {
+    pub address: Vec<u8>,
+    pub version: Vec<u8>,
+    pub proto: Vec<u8>,
+    /// The oldest first: that decided how many connections there are.
+    pub devs: Vec<Dev>,
+    pub transports: Vec<Transport>,
 }
 
 /// What is not about one device.
@@ -87,9 +101,9 @@ pub fn take(root: &Root, depth: Depth) -> Result<Sample> {
     // The table after the list: a superblock is listed before it is mounted.
     let volumes = nfsfs::volumes(root)?;
     let mounts = mountinfo::mounts(root, None)?;
-    let activities = match depth {
-        Depth::Counters => activities(root, &mounts)?,
-        Depth::Mounts => HashMap::new(),
+    let counters = match depth {
+        Depth::Counters => counters(root, &mounts)?,
+        Depth::Mounts => Counters::default(),
     };
     let devices = devices::grouped(mounts, &volumes);
     let device = |found: devices::NfsDevice| {
@@ -102,13 +116,14 @@ pub fn take(root: &Root, depth: Depth) -> Result<Sample> {
             is_elsewhere: found.mounts.is_empty(),
             mounts: found.mounts,
             read_ahead_kib: Bdi::now_kib(root, found.dev).ok().flatten(),
-            activity: activities.get(&found.dev).copied(),
+            activity: counters.activities.get(&found.dev).copied(),
         })
     };
     Ok(Sample {
         boottime_ms: vm::boottime_ms(root).unwrap_or_default(),
         machine: machine(root),
         devices: devices.into_iter().filter_map(device).collect(),
+        clients: counters.clients,
     })
 }
 
@@ -128,22 +143,54 @@ fn machine(root: &Root) -> Machine {
     }
 }
 
-/// Of each device. Its mounts show it at slightly different times: the most operations are the newest.
-fn activities(root: &Root, mounts: &[Mount]) -> Result<HashMap<Dev, Activity>> {
+/// What mountstats says.
+#[derive(Default)]
+struct Counters {
+    /// Of each device. Its mounts show it at slightly different times: the most operations are the newest.
+    activities: HashMap<Dev, Activity>,
+    clients: BTreeMap<String, Client>,
+}
+
+impl Counters {
+    fn add(&mut self, stats: &mountstats::Mount, mount: &Mount) {
+        let activity = Activity::of(stats);
+        let known = self.activities.entry(mount.dev).or_insert(activity);
+        if activity.all.ops > known.all.ops {
+            *known = activity;
+        }
+        let key = Key::of(&Mounted {
+            stats,
+            mount: Some(mount),
+        });
+        let client = self.clients.entry(key.to_string()).or_insert_with(|| Client {
+            address: key.address().to_vec(),
+            version: key.version().to_vec(),
+            proto: key.proto().to_vec(),
+            devs: Vec::new(),
+            transports: Vec::new(),
+        });
+        if !client.devs.contains(&mount.dev) {
+            client.devs.push(mount.dev);
+        }
+        let sends = |transports: &[Transport]| transports.iter().fold(0u64, |sum, t| sum.saturating_add(t.sends));
+        if client.transports.is_empty() || sends(&stats.transports) > sends(&client.transports) {
+            client.transports.clone_from(&stats.transports);
+        }
+    }
+}
+
+fn counters(root: &Root, mounts: &[Mount]) -> Result<Counters> {
     let path = root.mountstats();
-    let mut found: HashMap<Dev, Activity> = HashMap::new();
+    let mut counters = Counters::default();
     let mut places = Places::new(mounts);
     File::open(&path)
         .and_then(|file| {
             mountstats::each(BufReader::with_capacity(64 << 10, file), |stats| {
-                let Some(mount) = places.take(stats) else { return };
-                let activity = Activity::of(stats);
-                let known = found.entry(mount.dev).or_insert(activity);
-                if activity.all.ops > known.all.ops {
-                    *known = activity;
+                if let Some(mount) = places.take(stats) {
+                    counters.add(stats, mount);
                 }
             })
         })
         .map_err(Error::io("read", path))?;
-    Ok(found)
+    Ok(counters)
 }

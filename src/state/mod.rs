@@ -1,5 +1,6 @@
 //! Files that nfstuned writes and nfstune reads, in JSON. Only with the feature `state`, which the helper does not have.
 
+pub mod advice;
 pub mod learned;
 pub mod status;
 

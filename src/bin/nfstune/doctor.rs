@@ -12,6 +12,7 @@ use nfsrahead::conf::{fstab, load, options, Keep};
 use nfsrahead::error::{Error, EXIT_FAILED, EXIT_OK};
 use nfsrahead::kernel::bdi::Bdi;
 use nfsrahead::kernel::devices::{devices, NfsDevice};
+use nfsrahead::kernel::vm;
 use nfsrahead::report::escape::{escape, escape_path};
 use nfsrahead::report::table::table;
 use nfsrahead::root::{Root, NFS_CONF};
@@ -39,7 +40,7 @@ pub fn run(root: &Root, args: &Args) -> Result<ExitCode, Error> {
     let policy = Policy::new(&conf, &fstab, &environment);
     let now = now(root);
     let mut owners = owners(root, &policy);
-    owners.found.extend(options::lint(&fstab));
+    owners.found.extend(options::lint(&fstab, vm::kernel_release(root)));
     let mounts: Option<Vec<_>> = now
         .as_ref()
         .map(|now| now.iter().flat_map(|now| now.device.mounts.clone()).collect());

@@ -1,5 +1,6 @@
 //! `nfstune`: what an admin asks about NFS on this host.
 
+mod advise;
 mod apply;
 mod bench;
 mod config;
@@ -32,6 +33,13 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Say how many connections the mounts should have, and what else holds them up
+    Advise(advise::Args),
+    /// Mute advice, unmute it, or show what came of it
+    Advice {
+        #[command(subcommand)]
+        verb: advise::BookVerb,
+    },
     /// Write now what the configuration allows nfstuned to write
     Apply(apply::ApplyArgs),
     /// Measure this mount: its readahead, how long writers wait, how many connections are enough
@@ -52,6 +60,8 @@ enum Verb {
     Replay(replay::Args),
     /// Give back what nfstuned or a benchmark has changed and left behind
     Restore(apply::RestoreArgs),
+    /// Print what an advice asks for, ready to paste
+    Snippet(advise::SnippetArgs),
     /// Show the mounts: values, what is wanted, and why
     Status(status::Args),
     /// How many connections are enough, from the same benchmark run with each number of them
@@ -62,6 +72,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let root = Root::new(cli.root);
     let result = match cli.verb {
+        Verb::Advise(args) => advise::run(&root, &args),
+        Verb::Advice { verb } => advise::book(&root, &verb),
         Verb::Apply(args) => apply::apply(&root, &args),
         Verb::Bench(args) => bench::run(&root, &args),
         Verb::Config(args) => config::run(&root, &args),
@@ -72,6 +84,7 @@ fn main() -> ExitCode {
         Verb::Release(args) => apply::release(&root, &args),
         Verb::Replay(args) => replay::run(&args),
         Verb::Restore(args) => apply::restore(&root, &args),
+        Verb::Snippet(args) => advise::snippet(&root, &args),
         Verb::Status(args) => status::run(&root, &args),
         Verb::Sweep(args) => sweep::run(&args),
     };

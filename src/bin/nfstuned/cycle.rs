@@ -25,6 +25,7 @@ use nfsrahead::sample::{self, Depth};
 use nfsrahead::state::learned::Learned;
 use nfsrahead::state::status::{self, Status};
 
+use crate::advisor::Advisor;
 use crate::args::Args;
 
 pub struct Daemon {
@@ -35,6 +36,7 @@ pub struct Daemon {
     state: State,
     elsewhere: Elsewhere,
     learned: Learned,
+    advisor: Advisor,
     /// Who sets knobs by configuration.
     owners: KnobOwners,
     is_container: bool,
@@ -106,6 +108,7 @@ impl Daemon {
             state: State::default(),
             elsewhere: Elsewhere::default(),
             learned,
+            advisor: Advisor::new(&root),
             owners: knob_owners(&root),
             is_container: is_container(&root),
             refused: BTreeMap::new(),
@@ -169,7 +172,10 @@ impl Daemon {
         if self.learned.update(&self.state) {
             self.save_learned();
         }
-        Ok(())
+        match self.state.sample() {
+            Some(sample) => self.advisor.tick(&self.root, sample),
+            None => Ok(()),
+        }
     }
 
     /// Mounts or devices came or went: act, and learn nothing.
@@ -441,11 +447,16 @@ impl Daemon {
         if self.learned.update(&self.state) {
             self.save_learned();
         }
+        if let Err(e) = self.advisor.save(&self.root) {
+            debug!("{e}");
+        }
         let restored = self.ledger.restore(&self.root);
         tell_restored(&restored);
         // Nobody is there any more to stand behind what it says.
-        if let Err(e) = remove(&self.root.nfstuned_status()) {
-            debug!("{e}");
+        for path in [self.root.nfstuned_status(), self.root.nfstuned_current_advice()] {
+            if let Err(e) = remove(&path) {
+                debug!("{e}");
+            }
         }
         match restored.failed.into_iter().next() {
             Some((_, e)) => Err(e),
@@ -457,6 +468,9 @@ impl Daemon {
     pub fn hand_over(&mut self) {
         self.learned.update(&self.state);
         self.save_learned();
+        if let Err(e) = self.advisor.save(&self.root) {
+            debug!("{e}");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! nfstuned(8): one loop, no threads. What it reads is kernel memory and never waits for a server.
 
+mod advisor;
 mod args;
 mod cycle;
 mod journal;

@@ -1,0 +1,268 @@
+//! What one client did between two moments.
+
+use crate::float::float;
+use crate::kernel::host::Host;
+use crate::kernel::mountstats::Transport;
+use crate::kernel::tcp::Socket;
+use crate::sample::activity::Activity;
+
+/// One client at one moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Moment {
+    pub at_ms: u64,
+    /// Of all its mounts, each superblock once.
+    pub activity: Activity,
+    pub transports: Vec<Transport>,
+    /// To its server; empty where they cannot be asked for.
+    pub sockets: Vec<Socket>,
+    pub host: Host,
+}
+
+/// What is not a counter.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// "3", "4.2".
+    pub version: String,
+    pub proto: String,
+    /// Of all its mounts: "sys", "krb5p".
+    pub flavors: Vec<String>,
+    pub rsize_bytes: u64,
+    /// The least of its mounts.
+    pub read_ahead_bytes: u64,
+    /// Of the way to the server, bits per second. None: the interface does not say.
+    pub link_bits_per_s: Option<u64>,
+    /// Bytes a second that one connection can have at most, by the bond's slave. None: no bond.
+    pub bond: Option<Bond>,
+    /// `nfs.max_session_slots`; the server may grant fewer.
+    pub session_slots: u64,
+    pub cpus: u64,
+}
+
+/// Several links as one: a connection uses one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bond {
+    pub slaves: u64,
+    pub slave_bits_per_s: u64,
+    /// Connections are spread by their ports too.
+    pub is_by_port: bool,
+}
+
+/// What happened in between.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Window {
+    pub end_ms: u64,
+    pub length_ms: u64,
+    pub connections: u64,
+    pub read_bytes_per_s: f64,
+    pub write_bytes_per_s: f64,
+    /// Requests on the wire, and waiting before it (Little's law).
+    pub on_wire: f64,
+    pub queued: f64,
+    /// Mean of requests in flight, waiting for the write lock and without a slot, as each send found them. None: no sends.
+    pub in_flight: Option<f64>,
+    pub sending: Option<f64>,
+    pub backlog: Option<f64>,
+    /// The largest part of the sends that one connection had.
+    pub share_max: Option<f64>,
+    pub data_rtt_s: Option<f64>,
+    /// None: fewer than 30 small operations.
+    pub small_rtt_s: Option<f64>,
+    pub mean_read_bytes: Option<f64>,
+    /// Shares of 1.
+    pub retransmitted: Option<f64>,
+    pub out_of_order: Option<f64>,
+    pub sent_again: f64,
+    pub timeouts: u64,
+    pub softnet_drops: u64,
+    pub window_limited: Option<f64>,
+    pub hottest_cpu: Option<f64>,
+}
+
+/// Small operations for a mean that is worth something.
+const SMALL_OPS_MIN: u64 = 30;
+/// Shorter windows are noise; longer ones are a sleep.
+const LENGTH_MS: std::ops::RangeInclusive<u64> = 4_500..=20 * 60_000;
+
+impl Window {
+    /// None: a counter fell, the connections are others, or the time makes no sense.
+    pub fn between(before: &Moment, now: &Moment) -> Option<Window> {
+        let length_ms = now
+            .at_ms
+            .checked_sub(before.at_ms)
+            .filter(|ms| LENGTH_MS.contains(ms))?;
+        let done = now.activity.since(&before.activity)?;
+        let seconds = float(length_ms) / 1000.0;
+        let sends = sends(&before.transports, &now.transports)?;
+        let all: u64 = sends.iter().fold(0, |sum, n| sum.saturating_add(*n));
+        let mean = |of: fn(&Transport) -> Option<u64>| {
+            let sum = |transports: &[Transport]| {
+                transports
+                    .iter()
+                    .map(of)
+                    .try_fold(0u64, |sum, n| Some(sum.saturating_add(n?)))
+            };
+            let grown = sum(&now.transports)?.checked_sub(sum(&before.transports)?)?;
+            (all > 0).then(|| float(grown) / float(all))
+        };
+        let data = done.read.sum(&done.write);
+        Some(Window {
+            end_ms: now.at_ms,
+            length_ms,
+            connections: u64::try_from(now.transports.len()).unwrap_or_default().max(1),
+            read_bytes_per_s: float(done.read_wire_bytes) / seconds,
+            write_bytes_per_s: float(done.write_wire_bytes) / seconds,
+            on_wire: float(done.all.rtt_ms) / float(length_ms),
+            queued: float(done.all.queue_ms) / float(length_ms),
+            in_flight: mean(|t| Some(t.in_flight_sum)),
+            sending: mean(|t| t.sending_sum),
+            backlog: mean(|t| Some(t.backlog_sum)),
+            share_max: sends
+                .iter()
+                .max()
+                .filter(|_| all > 0)
+                .map(|most| float(*most) / float(all)),
+            data_rtt_s: data.mean_rtt_s(),
+            small_rtt_s: Some(done.small)
+                .filter(|small| small.ops >= SMALL_OPS_MIN)
+                .and_then(|small| small.mean_rtt_s()),
+            mean_read_bytes: (done.read.ops > 0).then(|| float(done.read_wire_bytes) / float(done.read.ops)),
+            retransmitted: ratio(before, now, |s| s.bytes_retransmitted, |s| s.bytes_sent),
+            out_of_order: ratio(before, now, |s| s.out_of_order, |s| s.segments_in),
+            sent_again: float(done.retransmissions) / float(done.all.ops.max(1)),
+            timeouts: done.timeouts,
+            softnet_drops: now.host.softnet_drops.saturating_sub(before.host.softnet_drops),
+            window_limited: ratio(
+                before,
+                now,
+                |s| Some(s.window_limited_us?.saturating_add(s.buffer_limited_us?)),
+                |s| s.busy_us,
+            ),
+            hottest_cpu: now.host.hottest_since(&before.host),
+        })
+    }
+
+    /// Somebody waits: the rest of the windows says nothing about limits.
+    pub fn is_busy(&self) -> bool {
+        self.on_wire + self.queued >= 2.0
+    }
+
+    /// In the direction that carries more.
+    pub fn bytes_per_s(&self) -> f64 {
+        self.read_bytes_per_s.max(self.write_bytes_per_s)
+    }
+
+    pub fn is_reading(&self) -> bool {
+        self.read_bytes_per_s >= self.write_bytes_per_s
+    }
+
+    pub fn per_connection(&self) -> f64 {
+        self.bytes_per_s() / float(self.connections)
+    }
+}
+
+/// Of each connection. A reconnect keeps its line; another number of connections is another client.
+fn sends(before: &[Transport], now: &[Transport]) -> Option<Vec<u64>> {
+    if before.len() != now.len() {
+        return None;
+    }
+    let both = now.iter().zip(before);
+    both.map(|(now, before)| now.sends.checked_sub(before.sends)).collect()
+}
+
+/// Growth by growth, over the connections that are there at both moments.
+fn ratio(
+    before: &Moment,
+    now: &Moment,
+    part: fn(&Socket) -> Option<u64>,
+    whole: fn(&Socket) -> Option<u64>,
+) -> Option<f64> {
+    let (mut parts, mut wholes) = (0u64, 0u64);
+    for socket in &now.sockets {
+        let same = |other: &&Socket| {
+            (other.local_port, other.remote, other.remote_port)
+                == (socket.local_port, socket.remote, socket.remote_port)
+        };
+        let Some(earlier) = before.sockets.iter().find(same) else {
+            continue;
+        };
+        let grown = |of: fn(&Socket) -> Option<u64>| of(socket)?.checked_sub(of(earlier)?);
+        if let (Some(part), Some(whole)) = (grown(part), grown(whole)) {
+            parts = parts.saturating_add(part);
+            wholes = wholes.saturating_add(whole);
+        }
+    }
+    (wholes > 0).then(|| float(parts) / float(wholes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::mountstats::Proto;
+    use proptest::prelude::*;
+
+    fn transport(sends: u64) -> Transport {
+        Transport {
+            proto: Proto::Tcp,
+            source_port: Some(700),
+            binds: 0,
+            connects: Some(1),
+            connect_s: Some(0),
+            idle_s: Some(0),
+            sends,
+            receives: sends,
+            bad_xids: 0,
+            in_flight_sum: 3 * sends,
+            backlog_sum: sends / 2,
+            slots_max: Some(64),
+            sending_sum: Some(2 * sends),
+            pending_sum: Some(sends),
+        }
+    }
+
+    fn moment(at_ms: u64, sends: &[u64]) -> Moment {
+        Moment {
+            at_ms,
+            transports: sends.iter().map(|sends| transport(*sends)).collect(),
+            ..Moment::default()
+        }
+    }
+
+    #[test]
+    fn means_are_of_all_connections() {
+        let window = Window::between(&moment(0, &[100, 100]), &moment(10_000, &[400, 200])).unwrap();
+        assert_eq!(
+            (window.in_flight, window.sending, window.backlog),
+            (Some(3.0), Some(2.0), Some(0.5))
+        );
+        assert_eq!((window.connections, window.share_max), (2, Some(0.75)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_no_window() {
+        let before = moment(100_000, &[100]);
+        for now in [
+            moment(100_000, &[100]),
+            moment(104_000, &[100]),
+            moment(99_000, &[100]),
+            moment(100_000 + 21 * 60_000, &[200]),
+            moment(110_000, &[99]),
+            moment(110_000, &[100, 100]),
+            moment(110_000, &[]),
+        ] {
+            assert_eq!(Window::between(&before, &now), None, "{now:?}");
+        }
+        assert!(Window::between(&before, &moment(110_000, &[100])).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_connections_is_nothing(sends in proptest::collection::vec((0u64..1 << 40, 0u64..1 << 30), 1..17)) {
+            let before: Vec<u64> = sends.iter().map(|(before, _)| *before).collect();
+            let now: Vec<u64> = sends.iter().map(|(before, grown)| before + grown).collect();
+            let reversed = |list: &[u64]| list.iter().rev().copied().collect::<Vec<u64>>();
+            let there = Window::between(&moment(0, &before), &moment(10_000, &now)).unwrap();
+            let back = Window::between(&moment(0, &reversed(&before)), &moment(10_000, &reversed(&now))).unwrap();
+            prop_assert_eq!(there, back);
+        }
+    }
+}
