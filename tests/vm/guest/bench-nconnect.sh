@@ -7,7 +7,7 @@ ip netns exec server2 tc qdisc replace dev veth-server root fq maxrate 160mbit
 tc qdisc replace dev veth-client root fq maxrate 160mbit
 
 bench() { nfstune bench nconnect 10.9.0.2:/srv/a --options vers=4.2 "$@"; }
-bench --values 1,2,4,8 --budget 90s --json >/run/bench || not_ok "the bench came to its end"
+bench --values 1,2,4,8 --budget 120s --json >/run/bench || not_ok "the bench came to its end"
 note "$(sed -n 's/^  "conclusion": "\(.*\)",/\1/p' /run/bench)"
 n=$(sed -n 's/^  "nconnect": \([0-9]*\).*/\1/p' /run/bench)
 at_most "a limit of each connection is found: connections wanted, at least 4" 4 "${n:-0}"

@@ -224,7 +224,8 @@ struct Found {
     mount: Option<Mount>,
     /// Whole ones.
     rounds: usize,
-    /// What mounting, laying out the file and unmounting took at most.
+    mounts: u32,
+    /// What mounting, laying out the file and unmounting took, of all of them.
     overhead: Duration,
 }
 
@@ -248,7 +249,7 @@ impl Bench<'_> {
             let order = shuffled(&self.plan.values, |n| fastrand::usize(..n));
             for (at, value) in order.iter().enumerate() {
                 let mounts = self.plan.values.len() * (self.plan.rounds - round) - at;
-                let Some(slot) = self.slot(mounts, found.overhead) else {
+                let Some(slot) = self.slot(mounts, found.overhead / found.mounts.max(1)) else {
                     return Ok(());
                 };
                 if self.stop.is_asked() {
@@ -257,19 +258,20 @@ impl Bench<'_> {
                 let before = self.progress.elapsed();
                 self.one(*value, round, slot, &folder, &addresses, found)?;
                 let took = self.progress.elapsed().saturating_sub(before);
-                found.overhead = found.overhead.max(took.saturating_sub(SLOTS * slot));
+                found.overhead += took.saturating_sub(SLOTS * slot);
+                found.mounts += 1;
             }
             found.rounds = round + 1;
         }
         Ok(())
     }
 
-    /// As long as planned, or as the time that is left allows for so many more mounts. None: for too short.
+    /// As long as planned, or as the time that is left allows for so many more mounts. None: there is none left.
     fn slot(&self, mounts: usize, overhead: Duration) -> Option<Duration> {
+        let left = self.progress.left();
         let mounts = u32::try_from(mounts).unwrap_or(u32::MAX).max(1);
-        let each = (self.progress.left() / mounts).saturating_sub(overhead) / SLOTS;
-        let slot = each.min(self.plan.slot);
-        (slot >= plan::SLOT_MIN).then_some(slot)
+        let each = (left / mounts).saturating_sub(overhead) / SLOTS;
+        (!left.is_zero()).then(|| each.min(self.plan.slot).max(plan::SLOT_MIN))
     }
 
     /// Those that the name means; a name server may be as dead as an NFS server.
