@@ -14,6 +14,7 @@ const UNSAFE: &[&str] = &[
     "src/bin/nfsrahead/malloc.rs",
     "src/bin/nfstune/bench/cache.rs",
     "src/bin/nfstune/bench/child.rs",
+    "src/bin/nfstune/bench/front.rs",
     "src/kernel/ethtool.rs",
     "src/kernel/mountinfo.rs",
     "src/kernel/statmount.rs",

@@ -5,6 +5,7 @@ mod chart;
 mod child;
 mod facts;
 mod fio;
+mod front;
 mod knobs;
 mod nconnect;
 mod own_file;
@@ -25,7 +26,7 @@ use nfsrahead::bench::amount::{shown_bytes, Budget};
 use nfsrahead::error::{Error, EXIT_FAILED, EXIT_OK};
 use nfsrahead::root::Root;
 
-use crate::{complain, exit, print};
+use crate::{complain, print};
 use facts::Facts;
 use page::Page;
 
@@ -103,11 +104,11 @@ trait Outcome {
 }
 
 pub fn run(root: &Root, args: &Args) -> Result<ExitCode, Error> {
-    match &args.what {
+    front::run(|| match &args.what {
         What::Readahead(args) => readahead::run(root, args),
         What::Write(args) => write::run(root, args),
         What::Nconnect(args) => nconnect::run(root, args),
-    }
+    })
 }
 
 /// What will be done at most, before it is done. Without a size the time alone bounds the bytes.
@@ -122,7 +123,7 @@ fn announce(what: &str, budget: &Budget, most_bytes: Option<u64>) {
 }
 
 /// Prints a result, whole or partial. A partial one is a failure, and so is one without what was to be measured.
-fn tell(common: &Common, outcome: &impl Outcome) -> Result<ExitCode, Error> {
+fn tell(common: &Common, outcome: &impl Outcome) -> Result<i32, Error> {
     if let Some(path) = &common.report {
         let page = outcome
             .page()
@@ -138,10 +139,10 @@ fn tell(common: &Common, outcome: &impl Outcome) -> Result<ExitCode, Error> {
     };
     print(text.as_bytes())?;
     match outcome.cut_short() {
-        None => Ok(exit(EXIT_OK)),
+        None => Ok(EXIT_OK),
         Some(why) => {
             complain(format_args!("ended early, what was measured counts: {why}"));
-            Ok(exit(EXIT_FAILED))
+            Ok(EXIT_FAILED)
         }
     }
 }

@@ -11,7 +11,6 @@ mod sharing;
 use std::fs::File;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -150,7 +149,7 @@ impl Plan {
     }
 }
 
-pub fn run(root: &Root, args: &Args) -> Result<ExitCode> {
+pub fn run(root: &Root, args: &Args) -> Result<i32> {
     let plan = Plan::new(args)?;
     if !root.is_live() {
         return Err(Error::Usage("nothing can be mounted below another --root".to_owned()));

@@ -9,7 +9,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -132,7 +131,7 @@ impl Plan {
     }
 }
 
-pub fn run(root: &Root, args: &Args) -> Result<ExitCode> {
+pub fn run(root: &Root, args: &Args) -> Result<i32> {
     let plan = Plan::new(args)?;
     if plan.engine == Engine::Fio {
         fio::find()?;

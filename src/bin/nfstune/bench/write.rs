@@ -4,7 +4,6 @@ mod limit;
 mod outcome;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -136,7 +135,7 @@ impl Plan {
     }
 }
 
-pub fn run(root: &Root, args: &Args) -> Result<ExitCode> {
+pub fn run(root: &Root, args: &Args) -> Result<i32> {
     let plan = Plan::new(args)?;
     if plan.engine == Engine::Fio {
         fio::find()?;
