@@ -27,7 +27,7 @@ TARGET ?= $(shell test -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)" && ech
 HELPER := target/helper/$(TARGET)/release/nfsrahead
 
 .DEFAULT_GOAL := help
-.PHONY: help all helper helper-path tools rules units completions installed deb check-deb vendor setup demo check check-vm bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
+.PHONY: help all helper helper-path tools rules units completions installed deb check-deb vendor setup demo check check-vm tool-static bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -126,11 +126,18 @@ check: setup fmt lint shell-lint test check-vm check-deb ## everything: this mac
 GUEST_PARTS := --put target/release/nfstuned=/usr/sbin/nfstuned --put target/release/nfstune=/usr/bin/nfstune \
 	--put target/nfstuned.service=/usr/lib/systemd/system/nfstuned.service
 
-check-vm: helper tools units ## real kernels, real NFS, real udev in a virtual machine; KERNEL=newest adds a kernel, TEST=name picks tests
-	tests/vm/run --helper $(HELPER) $(if $(TEST),--test $(TEST))
+check-vm: helper tools units tool-static ## real kernels, real NFS, real udev in a virtual machine; KERNEL=newest adds a kernel, TEST=name picks tests
+	tests/vm/run --helper $(HELPER) --tool $(TOOL) $(if $(TEST),--test $(TEST))
 	$(if $(TEST),,tests/vm/run-os $(GUEST_PARTS) --test boot,tuned)
-	$(if $(TEST),,tests/vm/run-pair --test writers,local-disk)
+	$(if $(TEST),,tests/vm/run-pair --put $(TOOL)=usr/bin/nfstune --test writers,local-disk,bench-write)
 	$(if $(TEST),,tests/vm/run-pair --client os $(GUEST_PARTS) --test tuned)
+
+# Not shipped: the small guests have none of its libraries.
+TOOL := target/tool/$(HOST)/debug/nfstune
+
+tool-static:
+	$(CARGO) rustc --locked --no-default-features --features cli --bin nfstune \
+		--target-dir target/tool --target $(HOST) -- -Ctarget-feature=+crt-static -Cstrip=symbols
 
 demo: setup helper ## a real NFS mount gets its readahead from nfs.conf through udev
 	tests/vm/run --helper $(HELPER) --kernel 6.12 --test demo

@@ -16,6 +16,10 @@
 //! `nfstune sweep`, run by an admin on results of a benchmark: text → what was measured → cells → an answer for each run,
 //! direction and depth, and advice ([`nconnect::sweep`]) → text, JSON or a chart.
 //!
+//! `nfstune bench`, run by an admin on a mount: values in random order, each under the ledger ([`bench`], [`apply::ledger`]) →
+//! reads, writes and times, by the program → the smallest readahead that is enough, the longest wait of a writer, connections
+//! ([`bench`], [`nconnect::sweep`]) → text, JSON, CSV or a page.
+//!
 //! `nfstune metrics`: what the mounts have done ([`kernel::mountstats`]) → their devices and addresses
 //! ([`kernel::mountinfo`]) → which share their connections ([`client`]) → OpenMetrics text ([`report::metrics`]) → standard
 //! output, or a file ([`apply::replace`]).
@@ -24,6 +28,7 @@
 //! directory is an argument everywhere ([`root::Root`]).
 
 pub mod apply;
+pub mod bench;
 pub mod client;
 pub mod conf;
 pub mod cycle;

@@ -47,6 +47,17 @@ impl Root {
         self.at("/proc/fs/nfsfs/volumes")
     }
 
+    /// The servers that the kernel is a client of, in the network namespace of the calling thread (kernel: fs/nfs/client.c
+    /// `nfs_server_list_show`).
+    pub fn nfsfs_servers_of_thread(&self) -> PathBuf {
+        self.at("/proc/thread-self/net/nfsfs/servers")
+    }
+
+    /// [`Root::mountinfo`] of the calling thread, which may have a namespace of its own.
+    pub fn mountinfo_of_thread(&self) -> PathBuf {
+        self.at("/proc/thread-self/mountinfo")
+    }
+
     /// The mount table of this process (kernel: fs/proc_namespace.c `show_mountinfo`).
     pub fn mountinfo(&self) -> PathBuf {
         self.at("/proc/self/mountinfo")

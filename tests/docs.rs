@@ -98,6 +98,10 @@ fn every_flag_and_verb_of_the_tool() {
         &["config", "dump"],
         &["config", "get"],
         &["config", "check"],
+        &["bench"],
+        &["bench", "readahead"],
+        &["bench", "write"],
+        &["bench", "nconnect"],
         &["doctor"],
         &["sweep"],
         &["metrics"],
@@ -124,8 +128,9 @@ fn every_flag_and_verb_of_the_tool() {
         {
             assert!(
                 verb == "help"
-                    || page.contains(&format!("Cm config {verb}"))
-                    || page.contains(&format!("Cm advice {verb}"))
+                    || ["config", "bench", "advice"]
+                        .iter()
+                        .any(|of| page.contains(&format!("Cm {of} {verb}")))
                     || page.contains(&format!("| {verb}"))
                     || page.contains(&format!(".Cm {verb}")),
                 "{verb}"

@@ -37,6 +37,11 @@ fn nfsfs() {
 }
 
 #[test]
+fn route() {
+    run("route", &["tests/fuzz/seeds/route"], targets::route);
+}
+
+#[test]
 fn device() {
     run("device", &["tests/fuzz/seeds/device"], targets::device);
 }

@@ -12,8 +12,6 @@ use crate::writeback::size::{self, Limit};
 const APART_MS: u64 = 60_000;
 /// All floors together, parts per million: the kernel wants less than the whole, a careful daemon much less.
 const FLOORS_PPM: u64 = 200_000;
-/// Since Linux 6.14 an idle device needs no floor (mm/page-writeback.c `__wb_calc_thresh`).
-const NO_FLOOR_SINCE: (u64, u64) = (6, 14);
 
 /// Empty where the kernel has no limit for a device (before Linux 6.2).
 pub(super) fn decide(
@@ -80,7 +78,7 @@ fn want(around: &Around, sample: &Sample, device: &Device, track: &Track) -> Wan
         memory_bytes,
         threshold_bytes,
         background_bytes,
-        needs_floor: sample.machine.kernel.is_none_or(|kernel| kernel < NO_FLOOR_SINCE),
+        needs_floor: size::needs_floor(sample.machine.kernel),
     };
     let result = match amount {
         DirtyLimit::Leave => return Wanted::Nothing(format!("{whence}leave")),

@@ -6,6 +6,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::decimal::decimal;
@@ -137,7 +138,15 @@ pub fn parse(mut text: impl BufRead, dev: Option<Dev>) -> io::Result<Vec<Mount>>
 
 /// [`parse`] on the kernel's table.
 pub fn mounts(root: &Root, dev: Option<Dev>) -> Result<Vec<Mount>> {
-    let path = root.mountinfo();
+    read(root.mountinfo(), dev)
+}
+
+/// All NFS mounts in the mount namespace of the calling thread.
+pub fn mounts_of_thread(root: &Root) -> Result<Vec<Mount>> {
+    read(root.mountinfo_of_thread(), None)
+}
+
+fn read(path: PathBuf, dev: Option<Dev>) -> Result<Vec<Mount>> {
     File::open(&path)
         .and_then(|file| parse(BufReader::with_capacity(64 << 10, file), dev))
         .map_err(Error::io("read", path))

@@ -6,10 +6,12 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::net::IpAddr;
 
 use crate::error::{Error, Result};
 use crate::kernel::bdi::Dev;
 use crate::kernel::mountinfo::Version;
+use crate::kernel::read_small;
 use crate::root::Root;
 
 /// One line: `NV SERVER PORT DEV FSID FSC`, parted by blanks; the server's address and port are hexadecimal.
@@ -60,6 +62,35 @@ pub fn volumes(root: &Root) -> Result<Vec<Volume>> {
     Ok(all.unwrap_or_default())
 }
 
+/// Addresses of the servers to which the kernel has a client, in the network namespace of the calling thread; one client a
+/// line of `NV SERVER PORT USE HOSTNAME` (kernel: fs/nfs/client.c `nfs_server_list_show`). They stay listed as long as
+/// anything uses them, mounted or not. No file, no clients.
+pub fn servers_of_thread(root: &Root) -> Result<Vec<IpAddr>> {
+    let path = root.nfsfs_servers_of_thread();
+    match read_small(&path, SERVERS_LIMIT) {
+        Ok(text) => Ok(text.split(|b| *b == b'\n').filter_map(parse_server).collect()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(Error::io("read", path)(e)),
+    }
+}
+
+/// More servers than fit here are no client's.
+const SERVERS_LIMIT: usize = 1 << 20;
+
+/// The address, in hexadecimal and in the order of the network. None: the header, or a line that is not understood.
+pub fn parse_server(line: &[u8]) -> Option<IpAddr> {
+    let mut fields = line.split(u8::is_ascii_whitespace).filter(|f| !f.is_empty());
+    if !matches!(fields.next()?, b"v2" | b"v3" | b"v4") {
+        return None;
+    }
+    let digits = std::str::from_utf8(fields.next()?).ok()?;
+    match digits.len() {
+        8 => Some(IpAddr::V4(u32::from_str_radix(digits, 16).ok()?.into())),
+        32 => Some(IpAddr::V6(u128::from_str_radix(digits, 16).ok()?.into())),
+        _ => None,
+    }
+}
+
 /// The kernel gives about a page at a time, whatever the buffer (fs/seq_file.c).
 const ONE_READ: usize = 4 << 10;
 
@@ -107,6 +138,24 @@ mod tests {
             "NV SERVER PORT DEV",
         ] {
             assert_eq!(parse_line(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn servers_by_their_address() {
+        let server = |line: &[u8]| parse_server(line).map(|address| address.to_string());
+        assert_eq!(server(b"v4 0a090002  801   2 10.9.0.2").as_deref(), Some("10.9.0.2"));
+        let v6 = b"v3 20010db8000000000000000000000005  801   1 filer";
+        assert_eq!(server(v6).as_deref(), Some("2001:db8::5"));
+        for other in [
+            &b"NV SERVER   PORT USE HOSTNAME"[..],
+            b"",
+            b"v4",
+            b"v4 0a09",
+            b"v5 0a090002 801",
+            b"v4 0a0900zz 801",
+        ] {
+            assert_eq!(server(other), None);
         }
     }
 }

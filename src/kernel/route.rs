@@ -50,8 +50,8 @@ fn fields(line: &[u8]) -> Option<Vec<&str>> {
     Some(std::str::from_utf8(line).ok()?.split_ascii_whitespace().collect())
 }
 
-/// The longest prefix, of these the lowest metric.
-fn ipv4_device(table: &[u8], to: Ipv4Addr) -> Option<String> {
+/// The longest prefix, of these the lowest metric; a line that is not understood is no route.
+pub fn ipv4_device(table: &[u8], to: Ipv4Addr) -> Option<String> {
     let to = u32::from(to);
     let of_line = |line: &[u8]| {
         let fields = fields(line)?;
@@ -66,7 +66,8 @@ fn ipv4_device(table: &[u8], to: Ipv4Addr) -> Option<String> {
     best(table, of_line)
 }
 
-fn ipv6_device(table: &[u8], to: Ipv6Addr) -> Option<String> {
+/// The same of the other table.
+pub fn ipv6_device(table: &[u8], to: Ipv6Addr) -> Option<String> {
     let to = u128::from(to);
     let of_line = |line: &[u8]| {
         let fields = fields(line)?;

@@ -124,6 +124,11 @@ pub fn fixed(want_bytes: u64, inputs: &Inputs) -> Result<Limit, Skip> {
     })
 }
 
+/// Since Linux 6.14 an idle device needs no floor (mm/page-writeback.c `__wb_calc_thresh`). Of an unknown kernel: it may.
+pub fn needs_floor(kernel: Option<(u64, u64)>) -> bool {
+    kernel.is_none_or(|kernel| kernel < (6, 14))
+}
+
 /// Is the difference worth a write? Below 25 % it is not.
 pub fn is_worth_a_change(old_ppm: u64, new_ppm: u64) -> bool {
     old_ppm.abs_diff(new_ppm).saturating_mul(4) > old_ppm

@@ -112,14 +112,23 @@ fn plan(status: &Status) -> String {
     out
 }
 
+/// A killed benchmark has let its lock go after this.
+const BENCHMARK_TIME: Duration = Duration::from_secs(2);
+
 pub fn restore(root: &Root, args: &RestoreArgs) -> Result<ExitCode> {
     let _lock = match args.dry_run {
         true => None,
         false => Some(view::alone(root)?),
     };
     let mut owners = vec![Owner::Daemon];
-    // A benchmark that runs gives back what it has changed.
-    if !lock::is_held(root, Role::Benchmarks) {
+    // A benchmark that runs gives back what it has changed; one that was killed a moment ago may not have ended yet.
+    let end = Instant::now() + BENCHMARK_TIME;
+    while lock::is_held(root, Role::Benchmarks) && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    if lock::is_held(root, Role::Benchmarks) {
+        complain("a benchmark runs, and gives back itself what it has changed");
+    } else {
         owners.push(Owner::Benchmark);
     }
     let (mut out, mut code) = (String::new(), EXIT_OK);

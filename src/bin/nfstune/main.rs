@@ -2,6 +2,7 @@
 
 mod advise;
 mod apply;
+mod bench;
 mod config;
 mod doctor;
 mod metrics;
@@ -44,6 +45,8 @@ enum Verb {
     /// Completions for a shell, for those who package this
     #[command(hide = true)]
     Completions { shell: clap_complete::Shell },
+    /// Measure this mount: its readahead, how long writers wait, how many connections are enough
+    Bench(bench::Args),
     /// The configuration, as all NFS programs read it
     Config(config::Args),
     /// Find who sets the readahead of NFS mounts, and what is wrong with it; exit 1 where something is
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Verb::Advice { verb } => advise::book(&root, &verb),
         Verb::Apply(args) => apply::apply(&root, &args),
         Verb::Completions { shell } => completions(shell),
+        Verb::Bench(args) => bench::run(&root, &args),
         Verb::Config(args) => config::run(&root, &args),
         Verb::Doctor(args) => doctor::run(&root, &args),
         Verb::Explain(args) => status::explain(&root, &args),

@@ -57,11 +57,21 @@ struct Input {
 }
 
 /// All that the outputs are made of.
-struct Outcome {
-    question: Question,
-    report: Report,
+pub struct Outcome {
+    pub question: Question,
+    pub report: Report,
     /// What to know about a file's numbers.
-    cautions: Vec<(PathBuf, String)>,
+    pub cautions: Vec<(PathBuf, String)>,
+}
+
+/// What is said to people.
+pub fn text(outcome: &Outcome) -> String {
+    text::text(outcome)
+}
+
+/// What is said to programs.
+pub fn json(outcome: &Outcome) -> serde_json::Value {
+    json::json(outcome)
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Error> {
@@ -101,9 +111,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Error> {
         replace(path, svg.as_bytes())?;
     }
     let text = if args.json {
-        json::json(&outcome)
+        format!("{:#}\n", json(&outcome))
     } else {
-        text::text(&outcome)
+        self::text(&outcome)
     };
     print(text.as_bytes())?;
     Ok(exit(EXIT_OK))

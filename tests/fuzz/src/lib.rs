@@ -16,7 +16,7 @@ use nfsrahead::conf::value::{Value, MAX_FACTOR, MAX_KIB, MIN_KIB};
 use nfsrahead::conf::{Assignment, Conf, Location};
 use nfsrahead::kernel::bdi::Dev;
 use nfsrahead::kernel::mountinfo::{self, Mount};
-use nfsrahead::kernel::{mountstats, nfsfs};
+use nfsrahead::kernel::{mountstats, nfsfs, route};
 use nfsrahead::readahead::decide::{decide, Action, Device, Machine};
 use nfsrahead::report::escape::escape;
 use nfsrahead::report::metrics::metrics;
@@ -216,6 +216,21 @@ pub fn nfsfs(data: &[u8]) {
         .map(|minor| Dev { major: 0, minor })
         .find(|dev| !seen.contains(dev));
     assert_eq!(nfsfs::find(data, absent.unwrap()).unwrap(), None);
+}
+
+/// Tables of routes: a device that is answered is named in the table; and an address of a server is one line's.
+pub fn route(data: &[u8]) {
+    let names: Vec<&[u8]> = data.split(u8::is_ascii_whitespace).collect();
+    let v4 = [0, 0x7f00_0001, u32::MAX].map(|to| route::ipv4_device(data, to.into()));
+    let v6 = [0, 1, u128::MAX].map(|to| route::ipv6_device(data, to.into()));
+    for device in v4.into_iter().chain(v6).flatten() {
+        assert!(names.contains(&device.as_bytes()));
+    }
+    for line in data.split(|b| *b == b'\n') {
+        if let Some(address) = nfsfs::parse_server(line) {
+            assert!(line.len() >= 11, "{address}");
+        }
+    }
 }
 
 /// What is taken for a device is spelled as the kernel spells it.

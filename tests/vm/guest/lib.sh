@@ -143,6 +143,9 @@ watch() {
 runs() { grep -c sched_process_exec: /sys/kernel/tracing/trace; }
 devices() { grep -c writeback_bdi_register: /sys/kernel/tracing/trace; }
 
+# Names that a test has left in an export.
+left_in() { find "$1" -mindepth 1 ! -name sub; }
+
 settle() { udevadm settle -t 100; }
 
 unmount_all() {

@@ -9,9 +9,9 @@ use serde_json::{json, Value};
 
 use super::Outcome;
 
-pub fn json(outcome: &Outcome) -> String {
+pub fn json(outcome: &Outcome) -> Value {
     let cautions = outcome.cautions.iter();
-    let value = json!({
+    json!({
         "schema_version": 1,
         "variable": outcome.question.variable,
         "rsize_bytes": outcome.question.rsize_bytes,
@@ -23,8 +23,7 @@ pub fn json(outcome: &Outcome) -> String {
         "cautions": cautions
             .map(|(path, text)| json!({ "file": escape_path(path), "text": text }))
             .collect::<Vec<_>>(),
-    });
-    format!("{value:#}\n")
+    })
 }
 
 fn advice(advice: &Advice) -> Value {
