@@ -21,6 +21,7 @@ beside() {
 }
 
 if fresh_mount && has_bdi_limits; then
+    beside "the kernel's limits" :
     beside "16 MiB for the machine" vm_limits 16384
     machine_ms=$disk_ms
     beside "16 MiB for the mount" bdi_limits /mnt/x 16384 16000
