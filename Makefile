@@ -9,6 +9,9 @@ UNITDIR    ?= $(PREFIX)/lib/systemd/system
 # systemd 253 and newer know that a reload is going on; say `notify` for older ones.
 NOTIFY     ?= $(shell systemctl --version 2>/dev/null | awk 'NR == 1 { exit !($$2 >= 253) }' && echo notify-reload || echo notify)
 MANDIR     ?= $(PREFIX)/share/man
+BASHDIR    ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR     ?= $(PREFIX)/share/zsh/vendor-completions
+FISHDIR    ?= $(PREFIX)/share/fish/vendor_completions.d
 DOCDIR     ?= $(PREFIX)/share/doc/nfsrahead
 DESTDIR    ?=
 
@@ -24,7 +27,7 @@ TARGET ?= $(shell test -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)" && ech
 HELPER := target/helper/$(TARGET)/release/nfsrahead
 
 .DEFAULT_GOAL := help
-.PHONY: help all helper helper-path tools rules units setup demo check check-vm tool-static bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
+.PHONY: help all helper helper-path tools rules units completions installed deb check-deb vendor setup demo check check-vm tool-static bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -52,22 +55,54 @@ target/nfstuned.service: systemd/nfstuned.service.in Makefile
 	sed -e 's|@SBINDIR@|$(SBINDIR)|g; s|@BINDIR@|$(BINDIR)|g; s|@NOTIFY@|$(NOTIFY)|' \
 		-e '/@RELOAD@/$(if $(filter notify,$(NOTIFY)),s|.*|ExecReload=kill -HUP $$MAINPID|,d)' $< > $@
 
-install: all ## into $(DESTDIR)$(PREFIX)
-	install -D -m 0755 $(HELPER) $(DESTDIR)$(LIBEXECDIR)/nfsrahead
-	install -D -m 0755 target/release/nfstune $(DESTDIR)$(BINDIR)/nfstune
-	install -D -m 0755 target/release/nfstuned $(DESTDIR)$(SBINDIR)/nfstuned
-	install -D -m 0644 target/99-nfs.rules $(DESTDIR)$(UDEVDIR)/rules.d/99-nfs.rules
-	install -D -m 0644 target/nfstuned.service $(DESTDIR)$(UNITDIR)/nfstuned.service
-	install -D -m 0644 man/nfstuned.8 $(DESTDIR)$(MANDIR)/man8/nfstuned.8
-	install -D -m 0644 man/nfsrahead.8 $(DESTDIR)$(MANDIR)/man8/nfsrahead.8
-	install -D -m 0644 man/nfsrahead.conf.5 $(DESTDIR)$(MANDIR)/man5/nfsrahead.conf.5
-	install -D -m 0644 man/nfstune.1 $(DESTDIR)$(MANDIR)/man1/nfstune.1
+completions: tools ## for bash, zsh and fish
+	@mkdir -p target/completions
+	for shell in bash zsh fish; do target/release/nfstune completions $$shell > target/completions/$$shell || exit; done
+
+# Every file that is installed: its mode, where it is built, where it goes.
+define FILES
+0755 $(HELPER) $(LIBEXECDIR)/nfsrahead
+0755 target/release/nfstune $(BINDIR)/nfstune
+0755 target/release/nfstuned $(SBINDIR)/nfstuned
+0644 target/99-nfs.rules $(UDEVDIR)/rules.d/99-nfs.rules
+0644 target/nfstuned.service $(UNITDIR)/nfstuned.service
+0644 man/nfsrahead.8 $(MANDIR)/man8/nfsrahead.8
+0644 man/nfstuned.8 $(MANDIR)/man8/nfstuned.8
+0644 man/nfsrahead.conf.5 $(MANDIR)/man5/nfsrahead.conf.5
+0644 man/nfstune.1 $(MANDIR)/man1/nfstune.1
+0644 target/completions/bash $(BASHDIR)/nfstune
+0644 target/completions/zsh $(ZSHDIR)/_nfstune
+0644 target/completions/fish $(FISHDIR)/nfstune.fish
+0644 conf/nfs.conf.d/nfsrahead.conf $(DOCDIR)/examples/nfsrahead.conf
+0644 conf/nfs.conf.d/nfstuned.conf $(DOCDIR)/examples/nfstuned.conf
+endef
+export FILES
+
+install: all completions ## into $(DESTDIR)$(PREFIX)
+	set -e; while read -r mode from to; do install -D -m $$mode $$from "$(DESTDIR)$$to"; done <<<"$$FILES"
 
 uninstall: ## what install put there
-	rm -f $(DESTDIR)$(LIBEXECDIR)/nfsrahead $(DESTDIR)$(BINDIR)/nfstune $(DESTDIR)$(UDEVDIR)/rules.d/99-nfs.rules \
-		$(DESTDIR)$(SBINDIR)/nfstuned $(DESTDIR)$(UNITDIR)/nfstuned.service $(DESTDIR)$(MANDIR)/man8/nfstuned.8 \
-		$(DESTDIR)$(MANDIR)/man8/nfsrahead.8 $(DESTDIR)$(MANDIR)/man5/nfsrahead.conf.5 \
-		$(DESTDIR)$(MANDIR)/man1/nfstune.1
+	set -e; while read -r mode from to; do rm -f "$(DESTDIR)$$to"; done <<<"$$FILES"
+
+installed: ## the list of what install puts there: mode and path
+	@while read -r mode from to; do echo "$$mode $$to"; done <<<"$$FILES"
+
+# Debian packages, in target/deb. On Debian 12 cargo and rustc come from rustup: their packages are too old, so -d.
+deb: ## Debian packages, into target/deb
+	rm -rf target/deb && mkdir -p target/deb/source
+	git archive HEAD | tar -x -C target/deb/source
+	cp -a packaging/debian target/deb/source/debian
+	ln -s ../../../target target/deb/source/target
+	cd target/deb/source && dpkg-buildpackage -b -us -uc -d
+
+check-deb: deb ## the packages: lintian, and over nfs-common in a virtual machine
+	tests/packages target/deb
+	rpmspec -q packaging/rpm/nfsrahead.spec
+
+# For builds without a network: the crates, beside a checkout, and what tells cargo to use them.
+vendor: ## every crate, into vendor/
+	mkdir -p .cargo
+	$(CARGO) vendor --locked vendor > .cargo/config.toml
 
 fmt: ## formatting, checked
 	$(CARGO) fmt --check
@@ -85,12 +120,19 @@ shell-lint: ## shellcheck
 setup: ## Debian packages that check needs (installs them if root)
 	tests/setup
 
-check: setup fmt lint shell-lint test check-vm ## everything: this machine, then real NFS in a virtual machine
+check: setup fmt lint shell-lint test check-vm check-deb ## everything: this machine, then real NFS in a virtual machine
 
-check-vm: helper tool-static ## real kernels, real NFS, real udev in a virtual machine; KERNEL=newest adds a kernel, TEST=name picks tests
+# What runs in a guest with systemd.
+GUEST_PARTS := --put target/release/nfstuned=/usr/sbin/nfstuned --put target/release/nfstune=/usr/bin/nfstune \
+	--put target/nfstuned.service=/usr/lib/systemd/system/nfstuned.service
+
+check-vm: helper tools units tool-static ## real kernels, real NFS, real udev in a virtual machine; KERNEL=newest adds a kernel, TEST=name picks tests
 	tests/vm/run --helper $(HELPER) --tool $(TOOL) $(if $(TEST),--test $(TEST))
+	$(if $(TEST),,tests/vm/run-os $(GUEST_PARTS) --test boot,tuned)
+	$(if $(TEST),,tests/vm/run-pair --put $(TOOL)=usr/bin/nfstune --test writers,local-disk,bench-write)
+	$(if $(TEST),,tests/vm/run-pair --client os $(GUEST_PARTS) --test tuned)
 
-# Not shipped: the guests have none of its libraries.
+# Not shipped: the small guests have none of its libraries.
 TOOL := target/tool/$(HOST)/debug/nfstune
 
 tool-static:

@@ -129,7 +129,7 @@ fn it_observes_by_default() {
         "{status}"
     );
     assert!(
-        status.contains("the server takes 11.0 MB/s, 2 s of it: 21.0 MiB\n      not written: apply does not name bdi"),
+        status.contains("the server takes 11.0 MB/s, 2 s of it: 24.0 MiB\n      not written: apply does not name bdi"),
         "{status}"
     );
     assert_eq!(machine.knobs(), before);
@@ -312,7 +312,7 @@ fn a_bad_configuration_is_not_taken_over() {
 
 #[test]
 fn a_new_program_takes_over_in_place() {
-    let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead, bdi\nsettle=0\n");
+    let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead, bdi, vm\nsettle=0\n");
     machine.learned("nas1:/a", 11e6);
     let before = machine.knobs();
     let mut daemon = Daemon::start(&machine);
@@ -393,4 +393,38 @@ fn an_old_kernel_has_no_limit_for_a_device() {
     daemon.stop();
     assert_eq!(machine.get("proc/sys/vm/dirty_ratio"), "20");
     assert_eq!(machine.get("proc/sys/vm/dirty_background_ratio"), "10");
+}
+
+/// An automounter takes all mounts away and brings them back.
+#[test]
+fn the_machines_limit_outlives_an_unmount_for_a_while() {
+    let mut machine = Machine::new("[nfstuned]\napply=vm\ninterval=5\nsettle=0\n");
+    machine.mount(51, "nas1:/a", "/a");
+    machine.learned("nas1:/a", 100e6);
+    let at = machine.path().to_owned();
+    let mut daemon = Daemon::start(&machine);
+    let limit = || {
+        fs::read_to_string(at.join("proc/sys/vm/dirty_bytes"))
+            .unwrap()
+            .trim()
+            .to_owned()
+    };
+    assert_eq!(limit(), "200000000");
+    fs::write(
+        at.join("proc/self/mountinfo"),
+        "22 1 259:2 / / rw - ext4 /dev/root rw\n",
+    )
+    .unwrap();
+    fs::write(at.join("proc/fs/nfsfs/volumes"), "").unwrap();
+    daemon.look();
+    assert_eq!(limit(), "200000000");
+    fs::write(at.join("proc/uptime"), "87001.00 1.00\n").unwrap();
+    daemon.look();
+    daemon.until("ten minutes are over", || {
+        limit() == "0" || {
+            daemon.look();
+            false
+        }
+    });
+    daemon.stop();
 }

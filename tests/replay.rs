@@ -105,11 +105,11 @@ fn five_intervals_of_a_busy_server_make_a_limit() {
     );
     assert_eq!(
         lines[5],
-        "75 s  0:51/max_ratio_fine: 1000000 -> 34148: the server takes 11.0 MB/s, 2 s of it: 21.0 MiB"
+        "75 s  0:51/max_ratio_fine: 1000000 -> 39062: the server takes 11.0 MB/s, 2 s of it: 24.0 MiB"
     );
     assert_eq!(
         lines[6],
-        "90 s  0:51/max_ratio_fine: 34148: the server takes 11.0 MB/s, 2 s of it: 21.0 MiB"
+        "90 s  0:51/max_ratio_fine: 39062: the server takes 11.0 MB/s, 2 s of it: 24.0 MiB"
     );
     assert_eq!(lines.len(), 7, "{text}");
     // The switch comes last.
@@ -177,7 +177,7 @@ fn a_faster_server_gets_a_larger_limit_but_not_at_once() {
     // A quarter of the intervals must still be slower for the lower limit to hold.
     assert_eq!(written.len(), 2, "{text}");
     assert!(
-        written[1].contains("34148 -> 170742: the server takes 55.0 MB/s"),
+        written[1].contains("39062 -> 170742: the server takes 55.0 MB/s"),
         "{written:?}"
     );
 }

@@ -14,6 +14,8 @@ use crate::writeback::size::is_worth_a_change;
 /// The kernel moves a lowered limit down by 1/32 of the gap every 200 ms, so nothing is to be seen of a change before.
 const APART_MS: u64 = 60_000;
 const HALF_LIFE_MS: f64 = 3_600_000.0;
+/// Servers that are unmounted and mounted again, as by an automounter, keep the limit where it is.
+const KEPT_MS: u64 = 10 * 60_000;
 /// Above this share of what is made dirty local disks are at work too.
 const DISKS_SHARE: f64 = 0.2;
 
@@ -26,6 +28,8 @@ pub(super) struct Track {
     nfs_bytes: f64,
     /// The limit as it was before ours.
     threshold_bytes: Option<u64>,
+    /// When a server's rate was known last.
+    known_ms: Option<u64>,
 }
 
 impl Track {
@@ -69,7 +73,16 @@ impl Track {
         if !both.are_ours() {
             self.threshold_bytes = sample.thresholds_bytes().map(|(limit, _)| limit);
         }
-        match self.want(around, sample, tracks) {
+        let want = self.want(around, sample, tracks);
+        if want.is_ok() {
+            self.known_ms = Some(sample.boottime_ms);
+        }
+        let is_kept = tracks.is_empty()
+            && self
+                .known_ms
+                .is_some_and(|known| sample.boottime_ms.saturating_sub(known) < KEPT_MS);
+        match want {
+            Err(reason) if is_kept && both.are_ours() => both.kept(&reason),
             Err(reason) => both.without(&reason),
             Ok((mut pair, reason)) => {
                 // A limit that stands and is about right stays.
@@ -96,7 +109,11 @@ impl Track {
         if rates.is_empty() {
             return Err("no server's rate is known yet".to_owned());
         }
-        let (Some(threshold_bytes), Some(memory_bytes)) = (self.threshold_bytes, sample.memory_bytes()) else {
+        // Not seen without ours, as by a program that was started anew in place: that there is something to gain was found before.
+        let threshold_bytes = self
+            .threshold_bytes
+            .or_else(|| sample.thresholds_bytes().map(|_| u64::MAX));
+        let (Some(threshold_bytes), Some(memory_bytes)) = (threshold_bytes, sample.memory_bytes()) else {
             return Err("the kernel does not say its memory or its dirty limits".to_owned());
         };
         let target_s = float(around.tuned.drain_target_ms) / 1000.0;
@@ -188,6 +205,13 @@ impl Both {
 
     fn are_ours(&self) -> bool {
         self.limit.standing.ours.is_some()
+    }
+
+    /// As it is.
+    fn kept(&self, reason: &str) -> Vec<Decision> {
+        [&self.limit, &self.background]
+            .map(|one| decision(one, Some(one.now), Verdict::Fine, reason))
+            .into()
     }
 
     /// What is ours goes back, the limit that holds writers first.

@@ -1,16 +1,16 @@
 # What run, run-os and run-pair share: the emulator, archives, one guest's boot, the count. Sourced by bash.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 top=$(readlink -f "$here/../..")
 cache=${VM_CACHE:-$top/target/vm}
 mkdir -p "$cache"/{log,image}
 work=$(mktemp -d)
-server= # process id of the second guest
-cleanup() {
-    [ -z "$server" ] || kill "$server" 2>/dev/null || true
-    rm -rf "$work"
+guests=() # process ids
+end_guests() {
+    [ ${#guests[@]} = 0 ] || kill "${guests[@]}" 2>/dev/null || true
+    guests=()
 }
-trap cleanup EXIT
+trap 'end_guests; rm -rf "$work"' EXIT
 
 # usage LINES: the head of the program that was called
 usage() { sed -n "2,$1s/^# //p" "$0" >&2; exit 2; }
@@ -73,9 +73,33 @@ common_parts() {
     mkdir -p "$1/vm" "$1/usr/bin"
     cp "$here/guest/init" "$1/init"
     chmod +x "$1/init"
-    cp "$here"/guest/{lib.sh,nfs.conf} "$1/vm/"
+    cp "$here"/guest/{lib.sh,daemon.sh,nfs.conf} "$1/vm/"
     cp "$work"/bin/* "$1/usr/bin/"
 }
+
+# add_tests DIRECTORY TREE: the scripts of the array tests, by name or as a file; sets the array list, their names in the guest
+add_tests() {
+    local name
+    list=()
+    for name in "${tests[@]}"; do
+        [[ $name == */* ]] || name=$here/$1/$name.sh
+        cp "$name" "$2/vm/"
+        list+=("$(basename "$name" .sh)")
+    done
+}
+
+# system_parts TREE: what makes the guest hand over to a whole system: TREE/disk goes over the files of its disk
+system_parts() {
+    mkdir -p "$1/disk"
+    cp "$here/os/lib.sh" "$1/vm/os.sh"
+    cp "$here/os/init.sh" "$1/vm/os-init.sh"
+    cp "$here/os/run.sh" "$1/vm/os-run.sh"
+    cp -r "$here/os/root/." "$1/disk/"
+}
+system_disk=(-drive "file=$cache/os/root.ext4,format=raw,if=virtio,cache=unsafe,snapshot=on")
+system_arguments="net.ifnames=0 systemd.show_status=0 systemd.wants=vmtest.service systemd.mask=getty@tty1.service \
+systemd.mask=serial-getty@ttyS0.service systemd.mask=e2scrub_reap.service systemd.mask=systemd-binfmt.service \
+systemd.mask=proc-sys-fs-binfmt_misc.automount"
 
 # append TREE IMAGE: a second archive after the base, which must start on a multiple of 4
 append() {
@@ -83,35 +107,45 @@ append() {
     (cd "$1" && find . | busybox cpio -o -H newc 2>/dev/null) >>"$2"
 }
 
-# emulate MEMORY INITRD LOG ARGUMENTS [QEMU_OPTION]...: one guest until its end; standard output is its second serial line,
-# LOG its console, ARGUMENTS its kernel's
+# start MEMORY INITRD LOG ARGUMENTS [QEMU_OPTION]...: a guest; standard output is its second serial line, LOG its console,
+# ARGUMENTS its kernel's
+start() {
+    emulate "$@" &
+    guests+=($!)
+}
 emulate() {
     local memory=$1 initrd=$2 log=$3 arguments=$4
     shift 4
     rm -f "$log"
-    timeout -k 5 "${VM_TIMEOUT:-900}" "${qemu[@]}" -accel tcg,thread=multi -M pc -cpu max -m "$memory" \
+    exec timeout -k 5 "${VM_TIMEOUT:-900}" "${qemu[@]}" -accel tcg,thread=multi -M pc -cpu max -m "$memory" \
         -nodefaults -no-user-config -display none -no-reboot -serial "file:$log" -serial stdio \
         -kernel "$vmlinuz" -initrd "$initrd" -append "console=ttyS0 panic=-1 quiet $arguments" "$@" </dev/null 2>&1
 }
 
-# hear LABEL LOG: reports what a guest says on standard input, and fails without its tally
+# hear LABEL MEMORY INITRD LOG ARGUMENTS [QEMU_OPTION]...: starts the guest that has the tests, reports what it says, and fails
+# without its tally; with it all guests end
 hear() {
-    local line tally='' seen before=$((passed + failed + skipped)) p f s
+    local line label=$1 log=$4 tally='' seen before=$((passed + failed + skipped)) says p f s
+    shift
+    exec {says}< <(emulate "$@")
+    guests+=($!)
     while IFS= read -r line; do
         line=${line%$'\r'}
         case $line in
         'tally '*) tally=$line ;;
-        *) report "${line/ - / - $1 }" ;;
+        *) report "${line/ - / - $label }" ;;
         esac
-    done
+    done <&"$says"
+    exec {says}<&-
+    end_guests
     seen=$((passed + failed + skipped - before))
     # No tally is no result: the guest did not boot, hung, or died on the way.
     read -r _ p f s <<<"${tally:-tally 0 0 0}"
     if [ -z "$tally" ]; then
-        report "NOT ok - $1: the guest did not come to its end; its console ends so:"
-        tail -n 15 "$2" | sed 's/^/# /' || true
+        report "NOT ok - $label: the guest did not come to its end; its console ends so:"
+        tail -n 15 "$log" | sed 's/^/# /' || true
     elif [ "$seen" -ne $((p + f + s)) ] || [ "$seen" -eq 0 ]; then
-        report "NOT ok - $1: the guest counted $((p + f + s)) results, $seen arrived"
+        report "NOT ok - $label: the guest counted $((p + f + s)) results, $seen arrived"
     fi
 }
 

@@ -16,8 +16,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use nfsrahead::error::Error;
+use clap::{CommandFactory, Parser, Subcommand};
+use nfsrahead::error::{Error, EXIT_OK};
 use nfsrahead::root::Root;
 
 /// NFS mounts: the configuration of their readahead, what they do, and how many connections they need
@@ -42,6 +42,9 @@ enum Verb {
     },
     /// Write now what the configuration allows nfstuned to write
     Apply(apply::ApplyArgs),
+    /// Completions for a shell, for those who package this
+    #[command(hide = true)]
+    Completions { shell: clap_complete::Shell },
     /// Measure this mount: its readahead, how long writers wait, how many connections are enough
     Bench(bench::Args),
     /// The configuration, as all NFS programs read it
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Verb::Advise(args) => advise::run(&root, &args),
         Verb::Advice { verb } => advise::book(&root, &verb),
         Verb::Apply(args) => apply::apply(&root, &args),
+        Verb::Completions { shell } => completions(shell),
         Verb::Bench(args) => bench::run(&root, &args),
         Verb::Config(args) => config::run(&root, &args),
         Verb::Doctor(args) => doctor::run(&root, &args),
@@ -92,6 +96,13 @@ fn main() -> ExitCode {
         complain(&e);
         exit(e.exit_code())
     })
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Error> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "nfstune", &mut text);
+    print(&text)?;
+    Ok(exit(EXIT_OK))
 }
 
 /// One line to stderr, under our name. Nothing can be done where that fails.

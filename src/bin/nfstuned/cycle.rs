@@ -346,8 +346,9 @@ impl Daemon {
             source.raw_os_error(),
             Some(libc::EROFS | libc::EACCES | libc::EPERM)
         ));
-        if is_for_all {
-            self.refused.insert(Kind::of(decision.knob), e.to_string());
+        let kind = Kind::of(decision.knob);
+        if is_for_all && self.refused.insert(kind, e.to_string()).is_some() {
+            return;
         }
         self.say(decision.knob, e.to_string());
     }

@@ -18,8 +18,8 @@ nfstune bench readahead /mnt/x --size 64M --budget 60s --values 512..4096 >/dev/
 bench=$!
 wait_for 40 differs read_ahead_kb "$was" || not_ok "the bench has begun"
 killed KILL
-passes "killed in the middle" differs read_ahead_kb "$was"
-passes "the file has gone" wait_for 5 is_empty
+holds "killed in the middle" differs read_ahead_kb "$was"
+holds "the file has gone" wait_for 5 is_empty
 note "$(nfstune restore)"
 is "readahead is back" "$(value read_ahead_kb)" "$was"
 
@@ -30,8 +30,8 @@ sleep 6
 killed INT
 is "stopped by ^C: exit code" "$code" 1
 is "readahead is back by itself" "$(value read_ahead_kb)" "$was"
-passes "what was measured is told" grep -q 'READAHEAD KIB' /run/partial
-passes "the file has gone" wait_for 5 is_empty
+holds "what was measured is told" grep -q 'READAHEAD KIB' /run/partial
+holds "the file has gone" wait_for 5 is_empty
 
 nfstune bench write /mnt/x --size 64M --limit 8M --rounds 20 --budget 60s >/run/write 2>&1 &
 bench=$!
@@ -39,7 +39,7 @@ wait_for 40 differs strict_limit 0 || not_ok "a limit is set: $(cat /run/write)"
 killed KILL
 note "$(nfstune restore | tr '\n' ';')"
 is "the limit is back" "$(value strict_limit) $(value max_ratio_fine) $(value min_ratio_fine)" "0 1000000 0"
-passes "the file has gone" wait_for 5 is_empty
+holds "the file has gone" wait_for 5 is_empty
 umount /mnt/x
 
 mounted() { grep -q 'v4' /proc/fs/nfsfs/servers; }
@@ -49,6 +49,6 @@ bench=$!
 wait_for 40 mounted || not_ok "an export is mounted: $(cat /run/nconnect)"
 sleep 2
 killed KILL
-passes "the mount has gone" wait_for 20 not_mounted
+holds "the mount has gone" wait_for 20 not_mounted
 is "no process has it" "$(cat /proc/[0-9]*/mountinfo | grep -cE ' - nfs4? ')" 0
-passes "the file has gone" wait_for 5 is_empty
+holds "the file has gone" wait_for 5 is_empty

@@ -17,14 +17,14 @@ is "nothing is left in the export" "$(left_in /srv/a)" ""
 mkdir -p /mnt/y && mount -t nfs -o vers=4.2 10.9.0.2:/srv/b /mnt/y
 if bench --values 1,2 --rounds 2 --budget 20s >/dev/null 2>/run/refused; then not_ok "connections of others are not measured"; else
     note "$(tail -n 1 /run/refused)"
-    passes "connections of others are not measured" grep -q 'mounted already' /run/refused
+    holds "connections of others are not measured" grep -q 'mounted already' /run/refused
 fi
 # The first server, from a network namespace that has no mount of it.
 nfs vers=4.2 /srv/a /mnt/x
 if nfstune bench nconnect 10.9.0.1:/srv/a --options vers=4.2 --netns server2 --values 1,2 --rounds 2 --budget 20s --csv \
     >/run/rows 2>/run/said; then
     is "in another network namespace all is measured" "$(grep -c '^[12],' /run/rows)" 24
-    passes "sweep reads the rows" nfstune sweep --rsize 128K /run/rows >/run/swept
+    holds "sweep reads the rows" nfstune sweep --rsize 128K /run/rows >/run/swept
 else
     not_ok "in another network namespace all is measured: $(tail -n 1 /run/said)"
 fi

@@ -260,15 +260,15 @@ ok() { outcome "ok - $test: $1"; }
 not_ok() { outcome "NOT ok - $test: $1"; }
 skip() { outcome "SKIP - $test: $1"; }
 
-# is WHAT GOT WANT
-is() { if [ "$2" = "$3" ]; then ok "$1 ($2)"; else not_ok "$1: got '$2', want '$3'"; fi; }
-
-# passes WHAT COMMAND...
-passes() {
+# holds WHAT COMMAND...: it ends well
+holds() {
     local what=$1
     shift
     if "$@"; then ok "$what"; else not_ok "$what"; fi
 }
+
+# is WHAT GOT WANT
+is() { if [ "$2" = "$3" ]; then ok "$1 ($2)"; else not_ok "$1: got '$2', want '$3'"; fi; }
 
 # at_most WHAT GOT LIMIT
 at_most() { if [ "$2" -le "$3" ]; then ok "$1 ($2 <= $3)"; else not_ok "$1: got $2, limit $3"; fi; }

@@ -1,7 +1,8 @@
 # What the two guests of a pair share, on top of the other tests' lib.sh: the link, the server's shell, writers, limits.
-# Sourced by dash.
+# The client may be a whole system. Sourced by dash.
 # shellcheck shell=dash disable=SC2034
 . /vm/lib.sh
+. /vm/daemon.sh
 server=10.0.2.1
 link=eth0
 
@@ -18,7 +19,8 @@ serve() {
     link_up $server
     # A server with the memory of a real one offers this by itself.
     max_block_kib=1024 start_server 90%
-    nc -ll -p 99 -e sh
+    # By the name dash: busybox would run its own sh, and that its own tc.
+    nc -ll -p 99 -e dash
 }
 
 join_server() {
@@ -29,13 +31,13 @@ join_server() {
 server_answers() { [ "$(on_server cat /proc/fs/nfsd/threads)" = 8 ]; }
 
 # on_server COMMAND...: its output
-on_server() { echo "$*; exit" | nc -w 5 $server 99; }
+on_server() { echo "$*; exit" | busybox nc -w 5 $server 99; }
 
-# shape MBIT DELAY_MS: the link, one way each; a rate of 0 is no limit
+# shape MBIT DELAY_MS: the link, one way each, so a round trip pays the delay twice; a rate of 0 is no limit
 shape() {
     local netem="delay ${2}ms limit 100000"
     [ "$1" = 0 ] || netem="rate ${1}mbit $netem"
-    on_server "tc qdisc replace dev $link root netem $netem"
+    on_server "tc qdisc replace dev $link root netem $netem 2>&1" | sed 's/^/server: /'
     # shellcheck disable=SC2086 # words
     tc qdisc replace dev $link root netem $netem
 }
@@ -46,12 +48,36 @@ from_server() {
     mount -t nfs -o "$1" $server:/srv/a "${2:-/mnt/x}"
 }
 
+# fresh_mount [OPTIONS]: with the kernel's own limits. It guesses 100 MB/s for a new device and takes a quarter of a minute of
+# writing to unlearn that, so a mount's first writer is the one that waits.
+fresh_mount() {
+    unmount_all
+    stock_limits
+    from_server "vers=4.2${1:+,$1}"
+}
+
+local_disk() {
+    mkdir -p /mnt/disk
+    mount LABEL=local /mnt/disk
+}
+
+# write_file MIB KIB [FILE]: anew, in calls of KIB: the writer's second line
+write_file() {
+    rm -f "${3:-/mnt/x/written}"
+    sync
+    echo 3 >/proc/sys/vm/drop_caches
+    writer "${3:-/mnt/x/written}" "$1" "$2" sync | tail -n 1
+}
+# field NAME LINE: its value
+field() { echo " $2" | sed -n "s/.* $1=\([0-9]*\).*/\1/p"; }
+
 unmount_all() {
     umount -a -t nfs,nfs4 2>/dev/null
     wait_for 10 no_nfs
 }
 
 reset() {
+    umount /mnt/disk 2>/dev/null
     unmount_all || { umount -l -a -t nfs,nfs4; return 1; }
     tc qdisc del dev $link root 2>/dev/null
     on_server "tc qdisc del dev $link root; rm -rf /srv/a/*"
