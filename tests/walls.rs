@@ -14,8 +14,8 @@ const UNSAFE: &[&str] = &[
     "src/bin/nfsrahead/malloc.rs",
     "src/kernel/ethtool.rs",
     "src/kernel/mountinfo.rs",
+    "src/kernel/netlink.rs",
     "src/kernel/statmount.rs",
-    "src/kernel/tcp.rs",
     "src/kernel/vm.rs",
 ];
 
