@@ -37,6 +37,9 @@ pub struct Client {
     pub address: Vec<u8>,
     pub version: Vec<u8>,
     pub proto: Vec<u8>,
+    pub port: u16,
+    /// What the server calls itself.
+    pub implementation: Vec<u8>,
     /// The oldest first: that decided how many connections there are.
     pub devs: Vec<Dev>,
     pub transports: Vec<Transport>,
@@ -166,6 +169,8 @@ impl Counters {
             address: key.address().to_vec(),
             version: key.version().to_vec(),
             proto: key.proto().to_vec(),
+            port: key.port(),
+            implementation: stats.implementation.clone(),
             devs: Vec::new(),
             transports: Vec::new(),
         });
