@@ -16,15 +16,15 @@ const APART_MS: u64 = 60_000;
 const HALF_LIFE_MS: f64 = 3_600_000.0;
 /// Servers that are unmounted and mounted again, as by an automounter, keep the limit where it is.
 const KEPT_MS: u64 = 10 * 60_000;
-/// Above this share of what is made dirty local disks are at work too.
+/// Above this share of what is written local disks are at work too.
 const DISKS_SHARE: f64 = 0.2;
 
 /// What is remembered about the machine.
 #[derive(Debug, Default)]
 pub(super) struct Track {
     pub changes: Changes,
-    /// Made dirty on the whole machine, and written to NFS servers; fading sums in bytes.
-    dirtied_bytes: f64,
+    /// Written to block devices, and to NFS servers; fading sums in bytes.
+    block_bytes: f64,
     nfs_bytes: f64,
     /// The limit as it was before ours.
     threshold_bytes: Option<u64>,
@@ -39,11 +39,10 @@ impl Track {
             return;
         };
         let fade = 0.5_f64.powf(float(length_ms) / HALF_LIFE_MS);
-        self.dirtied_bytes *= fade;
+        self.block_bytes *= fade;
         self.nfs_bytes *= fade;
         if let (Some(before), Some(now)) = (previous.machine.vmstat, sample.machine.vmstat) {
-            let pages = now.dirtied_pages.saturating_sub(before.dirtied_pages);
-            self.dirtied_bytes += float(pages) * float(sample.machine.page_kib) * 1024.0;
+            self.block_bytes += 1024.0 * float(now.block_written_kib.saturating_sub(before.block_written_kib));
         }
         for device in &sample.devices {
             let before = previous
@@ -57,7 +56,7 @@ impl Track {
     }
 
     fn disks_write(&self) -> bool {
-        self.dirtied_bytes - self.nfs_bytes > DISKS_SHARE * self.dirtied_bytes
+        self.block_bytes > DISKS_SHARE * (self.block_bytes + self.nfs_bytes)
     }
 
     /// Empty where the kernel does not show its limits.

@@ -50,8 +50,8 @@ pub struct VmStat {
     /// The limits of this moment: writers are held at the first, flushing begins at the second.
     pub threshold_pages: u64,
     pub background_pages: u64,
-    /// Made dirty since boot, on all file systems.
-    pub dirtied_pages: u64,
+    /// Written to block devices since boot, KiB (`pgpgout`); NFS is none.
+    pub block_written_kib: u64,
 }
 
 /// None where one of the lines is missing.
@@ -67,7 +67,7 @@ pub fn parse_vmstat(text: &[u8]) -> Option<VmStat> {
         writeback_pages: field("nr_writeback")?,
         threshold_pages: field("nr_dirty_threshold")?,
         background_pages: field("nr_dirty_background_threshold")?,
-        dirtied_pages: field("nr_dirtied")?,
+        block_written_kib: field("pgpgout").unwrap_or_default(),
     })
 }
 
@@ -152,13 +152,13 @@ mod tests {
 
     #[test]
     fn vmstat_wants_all_of_its_lines() {
-        let text = b"nr_dirty 1\nnr_writeback 2\nnr_writeback_temp 9\nnr_dirtied 3\nnr_dirty_threshold 4\nnr_dirty_background_threshold 5\n";
+        let text = b"nr_dirty 1\nnr_writeback 2\nnr_writeback_temp 9\npgpgout 3\nnr_dirty_threshold 4\nnr_dirty_background_threshold 5\n";
         let stat = parse_vmstat(text).unwrap();
         assert_eq!(
             (stat.dirty_pages, stat.writeback_pages, stat.threshold_pages),
             (1, 2, 4)
         );
-        assert_eq!((stat.background_pages, stat.dirtied_pages), (5, 3));
+        assert_eq!((stat.background_pages, stat.block_written_kib), (5, 3));
         assert_eq!(parse_vmstat(&text[..40]), None);
     }
 }
