@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use crate::conf::scope::split_source;
+use crate::decimal::decimal;
 use crate::kernel::mountinfo;
 use crate::kernel::mountstats::{self, Transport};
 use crate::report::escape::escape;
@@ -101,6 +102,13 @@ impl<'a> Key<'a> {
 
     pub fn proto(&self) -> &'a [u8] {
         self.proto
+    }
+
+    /// Of the server; NFS has 2049 where no option says another one.
+    pub fn port(&self) -> u16 {
+        const NFS: u16 = 2049;
+        let asked = self.port.and_then(decimal).and_then(|port| u16::try_from(port).ok());
+        asked.filter(|port| *port > 0).unwrap_or(NFS)
     }
 
     pub fn version(&self) -> &'a [u8] {

@@ -1,17 +1,20 @@
 //! What the live rules look at, gathered: clients with their mounts and wishes, their connections, the way to their server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::conf::fstab;
 use crate::conf::scope::split_source;
 use crate::decimal::decimal;
 use crate::error::Result;
-use crate::kernel::ethtool::offloads;
+use crate::kernel::ethtool::{offloads, Offloads};
 use crate::kernel::host::host;
 use crate::kernel::mountinfo::Mount;
-use crate::kernel::route::{self, Link};
-use crate::kernel::{read_small, tcp};
+use crate::kernel::read_small;
+use crate::kernel::route::{self, number, Link};
+use crate::kernel::tcp::{self, Socket};
 use crate::nconnect::advice::Interface;
 use crate::nconnect::asked::{Group, Place};
 use crate::nconnect::live::window::{Bond, Facts, Moment};
@@ -29,8 +32,8 @@ pub struct Evidence {
     pub interface: Option<Interface>,
 }
 
-/// NFS, where no option says another one.
-const PORT: u16 = 2049;
+/// Of servers, that are asked about.
+const PORTS: usize = 64;
 /// The module's own default (fs/nfs/nfs4client.c).
 const SESSION_SLOTS: u64 = 64;
 
@@ -43,10 +46,16 @@ pub fn gather(root: &Root, sample: &Sample) -> Result<BTreeMap<String, Evidence>
     let slots = slots
         .and_then(|text| decimal(text.trim_ascii()))
         .unwrap_or(SESSION_SLOTS);
-    let sockets = match root.is_live() {
-        true => tcp::connections_to(PORT).unwrap_or_default(),
+    let ports: BTreeSet<u16> = sample.clients.values().map(|client| client.port).collect();
+    let sockets: Vec<Socket> = match root.is_live() {
+        true => ports
+            .into_iter()
+            .take(PORTS)
+            .flat_map(|port| tcp::connections_to(port).unwrap_or_default())
+            .collect(),
         false => Vec::new(),
     };
+    let unix_ms = unix_ms();
     let mut all = BTreeMap::new();
     for (key, client) in &sample.clients {
         let devices: Vec<&Device> = client.devs.iter().filter_map(|dev| sample.device(*dev)).collect();
@@ -66,7 +75,7 @@ pub fn gather(root: &Root, sample: &Sample) -> Result<BTreeMap<String, Evidence>
         flavors.dedup();
         let theirs: Vec<_> = sockets
             .iter()
-            .filter(|socket| Some(socket.remote) == address)
+            .filter(|socket| Some(socket.remote) == address && socket.remote_port == client.port)
             .copied()
             .collect();
         let path_mtu_bytes = theirs.iter().filter_map(|socket| socket.path_mtu_bytes).min();
@@ -85,13 +94,15 @@ pub fn gather(root: &Root, sample: &Sample) -> Result<BTreeMap<String, Evidence>
                         .unwrap_or(0)
                         .saturating_mul(1024),
                     link_bits_per_s: link.as_ref().and_then(|link| link.speed_bits_per_s),
-                    bond: link.as_ref().and_then(|link| bond(root, &link.device)),
+                    bond: link.as_ref().and_then(|link| bond(root, link)),
                     session_slots: slots,
                     cpus: u64::try_from(host.cpus.len()).unwrap_or_default().max(1),
                 },
-                interface: link.map(|link| interface(root, &link, path_mtu_bytes)),
+                interface: link.as_ref().map(|link| interface(root, link, path_mtu_bytes)),
                 moment: Moment {
                     at_ms: sample.boottime_ms,
+                    unix_ms,
+                    nic_drops: link.as_ref().and_then(|link| nic_drops(root, link)),
                     activity,
                     transports: client.transports.clone(),
                     sockets: theirs,
@@ -154,41 +165,65 @@ fn group(key: &str, client: &Client, devices: &[&Device], wishes: &Wishes) -> Gr
     }
 }
 
-/// (kernel: drivers/net/bonding/bond_sysfs.c)
-fn bond(root: &Root, device: &str) -> Option<Bond> {
-    let folder = root.network_device(device).join("bonding");
-    let read = |name: &str| read_small(&folder.join(name), 4096).ok();
-    let slaves = read("slaves")?;
-    let names: Vec<&[u8]> = slaves
-        .split(u8::is_ascii_whitespace)
-        .filter(|name| !name.is_empty() && !name.contains(&b'/'))
+/// The bond that the way leads over, be it below a VLAN (kernel: drivers/net/bonding/bond_sysfs.c).
+fn bond(root: &Root, link: &Link) -> Option<Bond> {
+    let mut devices = [&link.device].into_iter().chain(&link.lowers);
+    let (slaves, folder) = devices.find_map(|device| {
+        let folder = root.network_device(device).join("bonding");
+        Some((read_small(&folder.join("slaves"), 4096).ok()?, folder))
+    })?;
+    let slaves = std::str::from_utf8(&slaves).ok()?;
+    let names: Vec<&str> = slaves
+        .split_ascii_whitespace()
+        .filter(|name| !name.contains('/'))
         .collect();
-    let speed = |name: &&[u8]| {
-        let folder = root.network_device(std::str::from_utf8(name).ok()?);
-        decimal(read_small(&folder.join("speed"), 64).ok()?.trim_ascii())
-    };
+    let speed = |name: &&str| number(root, name, "speed");
+    let policy = read_small(&folder.join("xmit_hash_policy"), 4096).ok()?;
     Some(Bond {
         slaves: u64::try_from(names.len()).unwrap_or_default(),
         slave_bits_per_s: names.iter().filter_map(speed).max()?.checked_mul(1_000_000)?,
-        is_by_port: read("xmit_hash_policy")?.starts_with(b"layer3+4"),
+        is_by_port: policy.starts_with(b"layer3+4"),
     })
 }
 
-fn interface(root: &Root, link: &Link, path_mtu_bytes: Option<u64>) -> Interface {
-    let folder = root.network_device(&link.device);
-    // Features are the live kernel's; a copied tree has none.
-    let offloads = match root.is_live() {
-        true => offloads(&link.device),
-        false => Default::default(),
+/// Packets that the interfaces lost because nobody fetched them in time.
+fn nic_drops(root: &Root, link: &Link) -> Option<u64> {
+    let of = |device: &str| {
+        let counter = |name: &str| number(root, device, &format!("statistics/{name}"));
+        let counters = ["rx_missed_errors", "rx_fifo_errors", "rx_dropped"].map(counter);
+        counters.into_iter().flatten().reduce(u64::saturating_add)
     };
+    link.leaves(root).filter_map(of).reduce(u64::saturating_add)
+}
+
+fn interface(root: &Root, link: &Link, path_mtu_bytes: Option<u64>) -> Interface {
+    // Features are the live kernel's; a copied tree has none.
+    let of = |device: &str| match root.is_live() {
+        true => offloads(device),
+        false => Offloads::default(),
+    };
+    // Packets are merged by the interfaces that receive them: the one that does not is what matters.
+    let leaves: Vec<(&str, Offloads)> = link.leaves(root).map(|device| (device, of(device))).collect();
+    let worst = leaves
+        .iter()
+        .find(|(_, offloads)| offloads.gro == Some(false))
+        .or(leaves.first());
+    let (name, offloads) = worst.copied().unwrap_or((&link.device, Offloads::default()));
+    let is_on = |path: &PathBuf| read_small(path, 64).is_ok_and(|text| text.trim_ascii() == b"1");
     Interface {
-        name: escape(&link.device),
+        name: escape(name),
         mtu_bytes: link.mtu_bytes,
         speed_bits_per_s: link.speed_bits_per_s,
         gro: offloads.gro,
         lro: offloads.lro,
-        is_bridged: folder.join("brport").exists(),
-        forwards: read_small(&root.ip_forward(), 64).is_ok_and(|text| text.trim_ascii() == b"1"),
+        is_bridged: root.network_device(name).join("brport").exists(),
+        forwards: root.forwarding(name).iter().any(is_on),
         path_mtu_bytes,
     }
+}
+
+/// Since 1970.
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

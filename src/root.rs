@@ -133,9 +133,14 @@ impl Root {
         self.at("/proc/net/ipv6_route")
     }
 
-    /// The folder of one network device (kernel: net/core/net-sysfs.c).
+    /// All network devices of the namespace (kernel: net/core/net-sysfs.c).
+    pub fn network_devices(&self) -> PathBuf {
+        self.at("/sys/class/net")
+    }
+
+    /// The folder of one of them.
     pub fn network_device(&self, name: &str) -> PathBuf {
-        self.at("/sys/class/net").join(name)
+        self.network_devices().join(name)
     }
 
     /// A network namespace with a name, see ip-netns(8).
@@ -219,9 +224,22 @@ impl Root {
         self.at("/var/lib/nfstuned/advice.json")
     }
 
-    /// Does this host pass packets on? (kernel: net/ipv4/devinet.c)
-    pub fn ip_forward(&self) -> PathBuf {
-        self.at("/proc/sys/net/ipv4/ip_forward")
+    /// Does this device pass packets on, by "ipv4" and "ipv6"? (kernel: net/ipv4/devinet.c, net/ipv6/addrconf.c)
+    pub fn forwarding(&self, device: &str) -> [PathBuf; 2] {
+        ["ipv4", "ipv6"].map(|family| {
+            let conf = self.at("/proc/sys/net").join(family).join("conf");
+            conf.join(device).join("forwarding")
+        })
+    }
+
+    /// Counters of TCP, as lines of names and of numbers (kernel: net/ipv4/proc.c).
+    pub fn snmp(&self) -> PathBuf {
+        self.at("/proc/net/snmp")
+    }
+
+    /// More of them, of Linux alone.
+    pub fn netstat(&self) -> PathBuf {
+        self.at("/proc/net/netstat")
     }
 
     /// Another one after each boot (kernel: drivers/char/random.c).

@@ -17,8 +17,8 @@ const UNSAFE: &[&str] = &[
     "src/bin/nfstune/bench/front.rs",
     "src/kernel/ethtool.rs",
     "src/kernel/mountinfo.rs",
+    "src/kernel/netlink.rs",
     "src/kernel/statmount.rs",
-    "src/kernel/tcp.rs",
     "src/kernel/vm.rs",
 ];
 

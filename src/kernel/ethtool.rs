@@ -1,7 +1,8 @@
 //! Whether an interface merges received packets. (kernel: net/ethtool/ioctl.c `dev_ethtool`; these need no capability)
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use crate::kernel::netlink::{Protocol, Socket};
 
 /// None: the kernel does not say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,13 +49,8 @@ fn get(interface: &str, command: u32) -> io::Result<u32> {
         .filter(|_| bytes.len() < 16)
         .ok_or(io::ErrorKind::InvalidInput)?
         .copy_from_slice(bytes);
-    // SAFETY: socket(2) takes no memory.
-    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is new and nobody else's.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // Any socket will do; this is one that a service without the internet's families may open.
+    let socket = Socket::open(Protocol::Route)?;
     let mut value = Value { command, data: 0 };
     let mut request = Request {
         name,

@@ -11,6 +11,7 @@ pub mod knob;
 pub mod mountinfo;
 pub mod mountstats;
 pub mod namespaces;
+pub mod netlink;
 pub mod nfsfs;
 pub mod route;
 pub mod statmount;

@@ -1,9 +1,12 @@
 //! Over which network device an address is reached, and what that device can do.
 //! (kernel: net/ipv4/fib_trie.c `fib_route_seq_show`; net/ipv6/ip6_fib.c `ipv6_route_native_seq_show`; net/core/net-sysfs.c)
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::decimal::decimal;
+use crate::kernel::netlink::{attribute, attribute_text, messages, u32_at, Ask, Protocol, Socket};
 use crate::kernel::read_small;
 use crate::root::Root;
 
@@ -11,39 +14,142 @@ use crate::root::Root;
 const TABLE_LIMIT: usize = 4 << 20;
 const UP: u32 = 0x1;
 const REJECT: u32 = 0x200;
+/// Devices that are looked at: of the host, and below one.
+const DEVICES: usize = 4096;
+const LOWERS: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     pub device: String,
+    /// What it is made of, down to the interfaces: of a bond, a bridge, a VLAN. Not itself.
+    pub lowers: Vec<String>,
     /// None: the device does not know, as virtual ones and `lo`.
     pub speed_bits_per_s: Option<u64>,
     pub mtu_bytes: Option<u64>,
 }
 
-/// None: no route, or one to this host itself that is not over `lo`.
+/// None: no route. On the live system the kernel is asked, with all its rules; elsewhere the tables in /proc are read.
 pub fn link(root: &Root, to: IpAddr) -> Option<Link> {
-    let device = if to.is_loopback() {
-        "lo".to_owned()
-    } else {
-        match to {
-            IpAddr::V4(to) => ipv4_device(&read_small(&root.ipv4_routes(), TABLE_LIMIT).ok()?, to)?,
-            IpAddr::V6(to) => ipv6_device(&read_small(&root.ipv6_routes(), TABLE_LIMIT).ok()?, to)?,
-        }
+    let device = match root.is_live() {
+        true => asked(to).and_then(|index| name(root, index)),
+        false => in_tables(root, to),
     };
-    // The kernel allows no slash in such a name (net/core/dev.c `dev_valid_name`); a copied table may have one.
-    if device.contains('/') || device.starts_with('.') {
-        return None;
-    }
-    let folder = root.network_device(&device);
-    let number = |name: &str| decimal(read_small(&folder.join(name), 64).ok()?.trim_ascii());
-    Some(Link {
+    let device = device.filter(|name| is_name(name))?;
+    let lowers = lowers(root, &device);
+    // Where a device does not know, what it is made of may.
+    let only = lowers.first().filter(|_| lowers.len() == 1);
+    let speed = |device: &str| {
         // Mbit/s; -1 where it is unknown.
-        speed_bits_per_s: number("speed")
-            .filter(|n| *n > 0)
-            .and_then(|n| n.checked_mul(1_000_000)),
-        mtu_bytes: number("mtu"),
+        let mbits = number(root, device, "speed").filter(|n| *n > 0)?;
+        mbits.checked_mul(1_000_000)
+    };
+    Some(Link {
+        speed_bits_per_s: speed(&device).or_else(|| speed(only?)),
+        mtu_bytes: number(root, &device, "mtu"),
+        lowers,
         device,
     })
+}
+
+impl Link {
+    /// The interfaces at the bottom, or the device itself.
+    pub fn leaves<'a>(&'a self, root: &'a Root) -> impl Iterator<Item = &'a str> + 'a {
+        let all = self.lowers.iter().chain([&self.device]).map(String::as_str);
+        all.filter(|device| lower_names(root, device).next().is_none())
+    }
+}
+
+/// Of one attribute of a device.
+pub fn number(root: &Root, device: &str, attribute: &str) -> Option<u64> {
+    decimal(
+        read_small(&root.network_device(device).join(attribute), 64)
+            .ok()?
+            .trim_ascii(),
+    )
+}
+
+/// The kernel allows no slash in such a name (net/core/dev.c `dev_valid_name`); a copied table may have one.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains('/') && !name.starts_with('.')
+}
+
+/// `lower_NAME` beside a device, for each device that it uses (kernel: net/core/dev.c `netdev_adjacent_sysfs_add`).
+fn lower_names(root: &Root, device: &str) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(root.network_device(device)).into_iter().flatten();
+    entries.take(DEVICES).filter_map(|entry| {
+        let name = entry.ok()?.file_name();
+        let name = name.to_str()?.strip_prefix("lower_")?;
+        is_name(name).then(|| name.to_owned())
+    })
+}
+
+fn lowers(root: &Root, device: &str) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![device.to_owned()];
+    while let Some(upper) = open.pop() {
+        for lower in lower_names(root, &upper) {
+            if lower != device && found.len() < LOWERS && found.insert(lower.clone()) {
+                open.push(lower);
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// The index of the device over which the kernel would send now (net/ipv4/route.c `inet_rtm_getroute`).
+fn asked(to: IpAddr) -> Option<u32> {
+    const RTM_GETROUTE: u16 = 26;
+    const RTA_DST: u16 = 1;
+    let (family, address) = match to {
+        IpAddr::V4(to) => (libc::AF_INET, to.octets().to_vec()),
+        IpAddr::V6(to) => (libc::AF_INET6, to.octets().to_vec()),
+    };
+    // struct rtmsg: family, length of the destination in bits, the rest 0.
+    let mut body = vec![u8::try_from(family).ok()?, u8::try_from(8 * address.len()).ok()?];
+    body.resize(RTMSG, 0);
+    body.extend(attribute_text(RTA_DST, &address));
+    let mut index = None;
+    let socket = Socket::open(Protocol::Route).ok()?;
+    let asked = socket.ask(RTM_GETROUTE, Ask::One, &body, |text| {
+        let (found, end) = parse_route(text);
+        index = found;
+        end
+    });
+    asked.ok().and(index)
+}
+
+const RTMSG: usize = 12;
+
+/// The device of an answer to it.
+pub fn parse_route(text: &[u8]) -> (Option<u32>, crate::kernel::netlink::End) {
+    const RTM_NEWROUTE: u16 = 24;
+    const RTA_OIF: u16 = 4;
+    let mut index = None;
+    let end = messages(text, RTM_NEWROUTE, |body| {
+        let value = body.get(RTMSG..).and_then(|attributes| attribute(attributes, RTA_OIF));
+        index = value.and_then(|value| u32_at(value, 0));
+    });
+    (index, end)
+}
+
+fn name(root: &Root, index: u32) -> Option<String> {
+    let entries = fs::read_dir(root.network_devices()).ok()?;
+    let names = entries
+        .take(DEVICES)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names
+        .into_iter()
+        .find(|name| number(root, name, "ifindex") == Some(u64::from(index)))
+}
+
+fn in_tables(root: &Root, to: IpAddr) -> Option<String> {
+    if to.is_loopback() {
+        return Some("lo".to_owned());
+    }
+    match to {
+        IpAddr::V4(to) => ipv4_device(&read_small(&root.ipv4_routes(), TABLE_LIMIT).ok()?, to),
+        IpAddr::V6(to) => ipv6_device(&read_small(&root.ipv6_routes(), TABLE_LIMIT).ok()?, to),
+    }
 }
 
 fn fields(line: &[u8]) -> Option<Vec<&str>> {
@@ -119,6 +225,61 @@ mod tests {
         let device = |to: &str| ipv6_device(table.as_bytes(), to.parse().unwrap());
         assert_eq!(device("2001:db8::1").as_deref(), Some("lan"));
         assert_eq!(device("2001:db9::1").as_deref(), Some("wan"));
+    }
+
+    #[test]
+    fn the_live_kernel_says_it_too() {
+        let root = Root::default();
+        match link(&root, IpAddr::V4(Ipv4Addr::LOCALHOST)) {
+            Some(link) => assert_eq!((link.device.as_str(), link.speed_bits_per_s), ("lo", None)),
+            None => crate::common::skip("no loopback, or no netlink"),
+        }
+    }
+
+    #[test]
+    fn an_answer_of_the_kernel() {
+        let body = [
+            &[0; RTMSG][..],
+            &attribute_text(8, &[9; 4]),
+            &attribute_text(4, &7u32.to_ne_bytes()),
+        ]
+        .concat();
+        let mut text = u32::try_from(16 + body.len()).unwrap().to_ne_bytes().to_vec();
+        text.extend(24u16.to_ne_bytes());
+        text.resize(16, 0);
+        text.extend(&body);
+        assert_eq!(parse_route(&text).0, Some(7));
+        text.truncate(20);
+        assert_eq!(parse_route(&text).0, None);
+    }
+
+    #[test]
+    fn down_to_the_interfaces() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        for (device, lowers) in [
+            ("vlan7", &["bond0"][..]),
+            ("bond0", &["eth0", "eth1"]),
+            ("eth0", &[]),
+            ("eth1", &[]),
+            ("loop0", &["loop1", "loop0"]),
+            ("loop1", &["loop0"]),
+        ] {
+            std::fs::create_dir_all(root.network_device(device)).unwrap();
+            for lower in lowers {
+                std::fs::create_dir_all(root.network_device(device).join(format!("lower_{lower}"))).unwrap();
+            }
+        }
+        assert_eq!(lowers(&root, "vlan7"), ["bond0", "eth0", "eth1"]);
+        assert_eq!(lowers(&root, "loop0"), ["loop1"]);
+        let link = |device: &str| Link {
+            device: device.to_owned(),
+            lowers: lowers(&root, device),
+            speed_bits_per_s: None,
+            mtu_bytes: None,
+        };
+        assert_eq!(link("vlan7").leaves(&root).collect::<Vec<_>>(), ["eth0", "eth1"]);
+        assert_eq!(link("eth0").leaves(&root).collect::<Vec<_>>(), ["eth0"]);
     }
 
     #[test]

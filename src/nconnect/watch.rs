@@ -153,6 +153,7 @@ mod tests {
         let sends = 1000 * n + 27_000 * busy;
         Moment {
             at_ms: n * 15_000,
+            unix_ms: n * 15_000,
             activity: Activity {
                 read: Calls {
                     ops: 27_000 * busy,

@@ -37,6 +37,7 @@ pub struct Client {
     pub address: Vec<u8>,
     pub version: Vec<u8>,
     pub proto: Vec<u8>,
+    pub port: u16,
     /// The oldest first: that decided how many connections there are.
     pub devs: Vec<Dev>,
     pub transports: Vec<Transport>,
@@ -166,6 +167,7 @@ impl Counters {
             address: key.address().to_vec(),
             version: key.version().to_vec(),
             proto: key.proto().to_vec(),
+            port: key.port(),
             devs: Vec::new(),
             transports: Vec::new(),
         });

@@ -236,10 +236,12 @@ fn evidence_of(file: &Path, at_ms: u64, link: Option<u64>) -> Result<BTreeMap<St
                     interface: None,
                     moment: Moment {
                         at_ms,
+                        unix_ms: at_ms,
                         activity,
                         transports: stats.transports.clone(),
                         sockets: Vec::new(),
                         host: Host::default(),
+                        nic_drops: None,
                     },
                     group,
                 };

@@ -198,6 +198,7 @@ mod tests {
             sent_again: 0.0,
             timeouts: 0,
             softnet_drops: 0,
+            nic_drops: Some(0),
             window_limited: Some(0.0),
             hottest_cpu: Some(0.3),
         }

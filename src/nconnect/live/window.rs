@@ -1,7 +1,7 @@
 //! What one client did between two moments.
 
 use crate::float::float;
-use crate::kernel::host::Host;
+use crate::kernel::host::{Host, Tcp};
 use crate::kernel::mountstats::Transport;
 use crate::kernel::tcp::Socket;
 use crate::sample::activity::Activity;
@@ -9,13 +9,18 @@ use crate::sample::activity::Activity;
 /// One client at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Moment {
+    /// Since boot: how long a window is.
     pub at_ms: u64,
+    /// Since 1970: what is remembered over reboots goes by it.
+    pub unix_ms: u64,
     /// Of all its mounts, each superblock once.
     pub activity: Activity,
     pub transports: Vec<Transport>,
     /// To its server; empty where they cannot be asked for.
     pub sockets: Vec<Socket>,
     pub host: Host,
+    /// Packets that the interfaces to the server have lost. None: they do not say.
+    pub nic_drops: Option<u64>,
 }
 
 /// What is not a counter.
@@ -50,6 +55,7 @@ pub struct Bond {
 /// What happened in between.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
+    /// Since 1970.
     pub end_ms: u64,
     pub length_ms: u64,
     pub connections: u64,
@@ -74,6 +80,8 @@ pub struct Window {
     pub sent_again: f64,
     pub timeouts: u64,
     pub softnet_drops: u64,
+    /// Lost by the interface. None: not known.
+    pub nic_drops: Option<u64>,
     pub window_limited: Option<f64>,
     pub hottest_cpu: Option<f64>,
 }
@@ -106,7 +114,7 @@ impl Window {
         };
         let data = done.read.sum(&done.write);
         Some(Window {
-            end_ms: now.at_ms,
+            end_ms: now.unix_ms,
             length_ms,
             connections: u64::try_from(now.transports.len()).unwrap_or_default().max(1),
             read_bytes_per_s: float(done.read_wire_bytes) / seconds,
@@ -126,11 +134,17 @@ impl Window {
                 .filter(|small| small.ops >= SMALL_OPS_MIN)
                 .and_then(|small| small.mean_rtt_s()),
             mean_read_bytes: (done.read.ops > 0).then(|| float(done.read_wire_bytes) / float(done.read.ops)),
-            retransmitted: ratio(before, now, |s| s.bytes_retransmitted, |s| s.bytes_sent),
-            out_of_order: ratio(before, now, |s| s.out_of_order, |s| s.segments_in),
+            retransmitted: ratio(before, now, |s| s.bytes_retransmitted, |s| s.bytes_sent)
+                .or_else(|| of_host(before, now, |tcp| tcp.retransmitted, |tcp| tcp.sent)),
+            out_of_order: ratio(before, now, |s| s.out_of_order, |s| s.segments_in)
+                .or_else(|| of_host(before, now, |tcp| tcp.out_of_order, |tcp| tcp.received)),
             sent_again: float(done.retransmissions) / float(done.all.ops.max(1)),
             timeouts: done.timeouts,
             softnet_drops: now.host.softnet_drops.saturating_sub(before.host.softnet_drops),
+            nic_drops: now
+                .nic_drops
+                .zip(before.nic_drops)
+                .map(|(now, before)| now.saturating_sub(before)),
             window_limited: ratio(
                 before,
                 now,
@@ -194,6 +208,16 @@ fn ratio(
     (wholes > 0).then(|| float(parts) / float(wholes))
 }
 
+/// The same of all TCP connections of the host: what is left where the connections themselves cannot be asked, as in a saved tree
+/// or on an old kernel. Too few segments say nothing.
+fn of_host(before: &Moment, now: &Moment, part: fn(&Tcp) -> u64, whole: fn(&Tcp) -> u64) -> Option<f64> {
+    const SEGMENTS_MIN: u64 = 1000;
+    let (before, now) = (before.host.tcp.as_ref()?, now.host.tcp.as_ref()?);
+    let grown = |of: fn(&Tcp) -> u64| of(now).checked_sub(of(before));
+    let (part, whole) = (grown(part)?, grown(whole)?);
+    (whole >= SEGMENTS_MIN).then(|| float(part) / float(whole))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,6 +246,7 @@ mod tests {
     fn moment(at_ms: u64, sends: &[u64]) -> Moment {
         Moment {
             at_ms,
+            unix_ms: at_ms,
             transports: sends.iter().map(|sends| transport(*sends)).collect(),
             ..Moment::default()
         }
