@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::conf::fstab;
 use crate::conf::scope::split_source;
+use crate::conf::{fstab, nfsmount};
 use crate::decimal::decimal;
 use crate::error::Result;
 use crate::kernel::ethtool::{offloads, Offloads};
@@ -15,7 +15,7 @@ use crate::kernel::mountinfo::Mount;
 use crate::kernel::read_small;
 use crate::kernel::route::{self, number, Link};
 use crate::kernel::tcp::{self, Socket};
-use crate::nconnect::advice::Interface;
+use crate::nconnect::advice::{Interface, RESERVED_PORTS};
 use crate::nconnect::asked::{Group, Place};
 use crate::nconnect::live::window::{Bond, Facts, Moment};
 use crate::report::escape::escape;
@@ -40,7 +40,7 @@ const SESSION_SLOTS: u64 = 64;
 /// All clients of a sample that holds counters. Sockets are asked for on the live system only.
 pub fn gather(root: &Root, sample: &Sample) -> Result<BTreeMap<String, Evidence>> {
     let text = fstab::read(root)?;
-    let wishes = Wishes::new(&text);
+    let wishes = Wishes::new(root, &text);
     let host = host(root);
     let slots = read_small(&root.nfs_parameter("max_session_slots"), 64).ok();
     let slots = slots
@@ -56,6 +56,7 @@ pub fn gather(root: &Root, sample: &Sample) -> Result<BTreeMap<String, Evidence>
         false => Vec::new(),
     };
     let unix_ms = unix_ms();
+    let ports_left = RESERVED_PORTS.saturating_sub(ports_taken(sample));
     let mut all = BTreeMap::new();
     for (key, client) in &sample.clients {
         let devices: Vec<&Device> = client.devs.iter().filter_map(|dev| sample.device(*dev)).collect();
@@ -97,6 +98,9 @@ pub fn gather(root: &Root, sample: &Sample) -> Result<BTreeMap<String, Evidence>
                     bond: link.as_ref().and_then(|link| bond(root, link)),
                     session_slots: slots,
                     cpus: u64::try_from(host.cpus.len()).unwrap_or_default().max(1),
+                    kernel: sample.machine.kernel,
+                    ports_left: takes_ports(&devices).then_some(ports_left),
+                    software: escape(&client.implementation),
                 },
                 interface: link.as_ref().map(|link| interface(root, link, path_mtu_bytes)),
                 moment: Moment {
@@ -115,35 +119,71 @@ pub fn gather(root: &Root, sample: &Sample) -> Result<BTreeMap<String, Evidence>
     Ok(all)
 }
 
-/// `nconnect=` by mount point and source.
-struct Wishes(BTreeMap<(Vec<u8>, Vec<u8>), Option<u64>>);
+/// Reserved ports that the connections of all clients hold.
+fn ports_taken(sample: &Sample) -> u64 {
+    let taken = sample.clients.values().map(|client| {
+        let devices: Vec<&Device> = client.devs.iter().filter_map(|dev| sample.device(*dev)).collect();
+        match takes_ports(&devices) {
+            true => u64::try_from(client.transports.len()).unwrap_or_default(),
+            false => 0,
+        }
+    });
+    taken.fold(0, u64::saturating_add)
+}
+
+/// The first mount decides this too.
+fn takes_ports(devices: &[&Device]) -> bool {
+    let first = devices.iter().flat_map(|device| &device.mounts).next();
+    first.is_none_or(|mount| {
+        !mount
+            .super_options
+            .split(|b| *b == b',')
+            .any(|option| option == b"noresvport")
+    })
+}
+
+/// Who asks for how many connections.
+struct Wishes {
+    /// `nconnect=` by mount point and source.
+    fstab: BTreeMap<(Vec<u8>, Vec<u8>), Option<u64>>,
+    nfsmount: nfsmount::Wishes,
+}
 
 impl Wishes {
-    fn new(text: &[u8]) -> Wishes {
+    fn new(root: &Root, fstab: &[u8]) -> Wishes {
         let wish = |line: fstab::Line| {
             let mut options = line.options.split(|b| *b == b',').rev();
             let asked = options.find_map(|option| decimal(option.strip_prefix(b"nconnect=")?));
             let place = fstab::trim_slashes(&line.mount_point).to_vec();
             ((place, line.source.to_vec()), asked)
         };
-        Wishes(fstab::nfs_lines(text).map(wish).collect())
+        Wishes {
+            fstab: fstab::nfs_lines(fstab).map(wish).collect(),
+            nfsmount: nfsmount::wishes(root),
+        }
     }
 
-    /// None: there is no line.
-    fn of(&self, mount: &Mount) -> Option<Option<u64>> {
-        let place = fstab::trim_slashes(mount.mount_point.as_deref()?).to_vec();
-        self.0.get(&(place, mount.source.clone()?)).copied()
+    /// Has it a line in fstab, and what is asked for it?
+    fn of(&self, mount: &Mount) -> (bool, Option<u64>) {
+        let (Some(mount_point), Some(source)) = (&mount.mount_point, &mount.source) else {
+            return (false, None);
+        };
+        let place = fstab::trim_slashes(mount_point).to_vec();
+        let line = self.fstab.get(&(place, source.clone())).copied();
+        let server = split_source(source).map(|(server, _)| server).unwrap_or_default();
+        let asked = line.flatten().or_else(|| self.nfsmount.of(mount_point, server));
+        (line.is_some(), asked)
     }
 }
 
 fn group(key: &str, client: &Client, devices: &[&Device], wishes: &Wishes) -> Group {
     let place = |mount: &Mount| {
-        let wish = wishes.of(mount);
+        let (has_line, asked) = wishes.of(mount);
         Place {
             mount_point: mount.mount_point.as_deref().map(escape).unwrap_or_default(),
             source: mount.source.as_deref().map(escape).unwrap_or_default(),
-            asked: wish.flatten(),
-            has_line: wish.is_some(),
+            asked,
+            has_line,
             flavor: mount.option("sec").map_or_else(|| "sys".to_owned(), escape),
         }
     };

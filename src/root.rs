@@ -224,6 +224,11 @@ impl Root {
         self.at("/var/lib/nfstuned/advice.json")
     }
 
+    /// What nfstuned has seen of clients.
+    pub fn nfstuned_history(&self) -> PathBuf {
+        self.at("/var/lib/nfstuned/history.json")
+    }
+
     /// Does this device pass packets on, by "ipv4" and "ipv6"? (kernel: net/ipv4/devinet.c, net/ipv6/addrconf.c)
     pub fn forwarding(&self, device: &str) -> [PathBuf; 2] {
         ["ipv4", "ipv6"].map(|family| {
@@ -262,6 +267,8 @@ pub const NFS_CONF: &str = "/etc/nfs.conf";
 pub const NFS_CONF_DROP_INS: &str = "/etc/nfs.conf.d";
 /// Folders that hold nothing a measurement needs: in a mount namespace of its own one of them is the mount point.
 pub const SPARE_FOLDERS: [&str; 4] = ["/mnt", "/media", "/srv", "/opt"];
+/// nfsmount.conf(5).
+pub const NFSMOUNT_CONF: &str = "/etc/nfsmount.conf";
 /// fstab(5).
 pub const FSTAB: &str = "/etc/fstab";
 

@@ -72,6 +72,11 @@ fn a_field_that_runs_over_two_lines() {
     let mounts = mounts(data("multiline-impl-id"));
     let seen: Vec<_> = mounts.iter().map(|m| (&*m.mount_point, ops(m, "READ"))).collect();
     assert_eq!(seen, [(&b"/tank"[..], 11), (b"/a", 4)]);
+    let name = b"NAS-OS 13.0-STABLE #0 abc123(HEAD): Tue Jan 3 08:00:00 UTC 2023";
+    assert_eq!(
+        (&*mounts[0].implementation, &*mounts[1].implementation),
+        (&name[..], &b""[..])
+    );
     assert_eq!(mounts[0].transports.len(), 1);
 }
 
@@ -309,7 +314,7 @@ fn what_is_not_understood_is_passed_over() {
         "\tfuture:\t1 2 3\n",
         "\timpl_id:\tname='',domain='',date='0,0'\n",
         "\timpl_id:\tname='',domain='',date='0,0',more=1\n\tcaps:\t0\n",
-        "\timpl_id:\tname='a\nb',domain='',date='0,0'\n",
+        "\timpl_id:\tname='',domain='a\nb',date='0,0'\n",
         "\0\u{1b}\u{ff}\n",
         "\t        READ: 1 2 3 4 5 6 7\n",
         "\t        READ: 1 2 3 4 5 6 7 x\n",

@@ -9,6 +9,7 @@ pub mod fstab;
 pub mod grammar;
 pub mod knob_owner;
 mod lookup;
+pub mod nfsmount;
 pub mod options;
 mod order;
 pub mod owners;

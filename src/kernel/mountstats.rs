@@ -32,6 +32,8 @@ pub struct Mount {
     pub is_type_nfs4: bool,
     /// `opts:`, parted by commas. As in mountinfo, without `addr=`. Its `rw` is not to be trusted.
     pub options: Vec<u8>,
+    /// What an NFSv4.1 server calls itself, the first line of `impl_id: name=`. Text from outside.
+    pub implementation: Vec<u8>,
     /// `age:`, since the mount was made.
     pub age_s: Option<u64>,
     /// Calls of the readahead since Linux 5.18, before that of ->readpages (`events:`, `NFSIOS_VFSREADPAGES`).
@@ -261,6 +263,7 @@ impl<F: FnMut(&Mount)> Parser<F> {
             (&mut mount.source, &*unescape(source)),
             (&mut mount.mount_point, &*unescape(mount_point)),
             (&mut mount.options, b""),
+            (&mut mount.implementation, b""),
         ] {
             kept.clear();
             kept.extend_from_slice(new);
@@ -286,7 +289,14 @@ impl<F: FnMut(&Mount)> Parser<F> {
                 mount.options.extend_from_slice(value);
             }
             b"age" => mount.age_s = decimal(value),
-            b"impl_id" if !is_impl_id_end(value) => self.at = At::ImplId(IMPL_ID_LIMIT),
+            b"impl_id" => {
+                let name = value.strip_prefix(b"name='").unwrap_or_default();
+                mount.implementation.clear();
+                mount.implementation.extend(name.iter().take_while(|b| **b != b'\''));
+                if !is_impl_id_end(value) {
+                    self.at = At::ImplId(IMPL_ID_LIMIT);
+                }
+            }
             b"events" => {
                 if let Some(([.., calls], 10)) = numbers::<10>(value) {
                     mount.readahead_calls = Some(calls);

@@ -129,7 +129,7 @@ mod tests {
     /// Kernels of 4.19 have no `tcpi_rcv_ooopack`, older ones less.
     #[test]
     fn a_short_structure_leaves_the_rest_unknown() {
-        let mut body = vec![0u8; DIAG];
+        let mut body = [0u8; DIAG];
         body[0] = u8::try_from(libc::AF_INET).unwrap();
         body[24..28].copy_from_slice(&[192, 0, 2, 10]);
         for (length, knows_sent, knows_order) in [(0, false, false), (216, true, false), (232, true, true)] {

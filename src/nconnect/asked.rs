@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 /// One mount of a client.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
     /// Escaped, as everything that comes from outside.
     pub mount_point: String,
     pub source: String,
-    /// `nconnect=` on its line in fstab. None: it asks for nothing, or has no line.
+    /// `nconnect=` on its line in fstab, or for it in nfsmount.conf. None: nothing asks for a number.
     pub asked: Option<u64>,
     pub has_line: bool,
     /// "sys", "krb5p".
@@ -62,6 +62,18 @@ impl Group {
         Some(text)
     }
 
+    /// The names and addresses that it was mounted by.
+    pub fn servers(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for place in &self.places {
+            let name = place.source.split_once(":/").map_or("", |(server, _)| server);
+            if !name.is_empty() && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
     /// What Kerberos has to do with it. Strong: a privacy or integrity flavor.
     pub fn kerberos(&self) -> Option<Kerberos> {
         let flavors = || self.places.iter().map(|place| place.flavor.as_str());
@@ -69,7 +81,6 @@ impl Group {
         let flavor = strong.or_else(|| flavors().find(|flavor| *flavor == "krb5"))?;
         Some(Kerberos {
             flavor: flavor.to_owned(),
-            is_privacy: flavors().any(|flavor| flavor == "krb5p"),
             is_strong: strong.is_some(),
         })
     }
@@ -80,7 +91,6 @@ impl Group {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kerberos {
     pub flavor: String,
-    pub is_privacy: bool,
     pub is_strong: bool,
 }
 
@@ -229,17 +239,12 @@ mod tests {
         let of =
             |flavors: &[&str]| group(4, flavors.iter().map(|flavor| place("/a", None, flavor)).collect()).kerberos();
         assert_eq!(of(&["sys"]), None);
-        assert_eq!(
-            of(&["sys", "krb5"]).map(|k| (k.is_strong, k.is_privacy)),
-            Some((false, false))
-        );
-        assert_eq!(
-            of(&["krb5", "krb5i"]).map(|k| (k.is_strong, k.is_privacy)),
-            Some((true, false))
-        );
-        assert_eq!(
-            of(&["krb5i", "krb5p"]).map(|k| (k.is_strong, k.is_privacy)),
-            Some((true, true))
-        );
+        for (flavors, strong) in [
+            (&["sys", "krb5"][..], Some(false)),
+            (&["krb5", "krb5i"], Some(true)),
+            (&["krb5p"], Some(true)),
+        ] {
+            assert_eq!(of(flavors).map(|kerberos| kerberos.is_strong), strong, "{flavors:?}");
+        }
     }
 }

@@ -28,6 +28,8 @@ const BUSY_MS: u64 = 3 * 3_600_000;
 const RATES: usize = 4096;
 /// Less is none.
 const GAIN_MIN: f64 = 1.1;
+/// Fewer connections are to cost no more than this.
+const LOSS_MAX: f64 = 0.9;
 
 impl Trial {
     /// A busy window of the client with its new number of connections.
@@ -50,7 +52,7 @@ impl Trial {
         let gain = now / self.before_bytes_per_s;
         Some(Outcome {
             gain,
-            helped: gain >= GAIN_MIN,
+            helped: gain >= if self.after < self.before { LOSS_MAX } else { GAIN_MIN },
         })
     }
 }
@@ -87,5 +89,14 @@ mod tests {
         );
         assert!(!trial(109.0, 720).outcome().unwrap().helped);
         assert!(trial(110.1, 720).outcome().unwrap().helped);
+        // Fewer connections help where nothing is lost by it.
+        for (rate, helped) in [(89.9, false), (90.1, true)] {
+            let fewer = Trial {
+                after: 1,
+                before: 4,
+                ..trial(rate, 720)
+            };
+            assert_eq!(fewer.outcome().unwrap().helped, helped);
+        }
     }
 }

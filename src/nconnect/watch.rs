@@ -13,7 +13,7 @@ use crate::nconnect::live::window::{Facts, Moment, Window};
 pub struct Watched {
     pub history: History,
     previous: Option<Moment>,
-    last: Option<(Window, Facts)>,
+    facts: Option<Facts>,
 }
 
 /// All of them.
@@ -21,6 +21,11 @@ pub struct Watched {
 pub struct Watch {
     clients: BTreeMap<String, Watched>,
 }
+
+/// Clients that are remembered, mounted or not: the number of connections changes by an unmount.
+const CLIENTS: usize = 256;
+/// How long one that is not mounted is.
+const FORGOTTEN_AFTER_MS: u64 = 30 * 86_400_000;
 
 /// How sure an answer must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,23 +37,62 @@ pub enum Patience {
 }
 
 impl Watch {
-    /// Takes in what was seen of a client. The window, if there is one.
-    pub fn add(&mut self, client: &str, moment: Moment, facts: Facts) -> Option<&Window> {
-        let watched = self.clients.entry(client.to_owned()).or_default();
-        let window = watched
-            .previous
-            .as_ref()
-            .and_then(|before| Window::between(before, &moment));
-        watched.previous = Some(moment);
-        let window = window?;
-        watched.history.add(&window, &facts);
-        watched.last = Some((window, facts));
-        watched.last.as_ref().map(|(window, _)| window)
+    /// Goes on with what was remembered.
+    pub fn new(histories: BTreeMap<String, History>) -> Watch {
+        let watched = |(client, history): (String, History)| {
+            let watched = Watched {
+                history: history.bounded(),
+                ..Watched::default()
+            };
+            (client, watched)
+        };
+        Watch {
+            clients: histories.into_iter().take(CLIENTS).map(watched).collect(),
+        }
     }
 
-    /// Clients that are not mounted any more are forgotten.
-    pub fn keep(&mut self, is_there: impl Fn(&str) -> bool) {
-        self.clients.retain(|client, _| is_there(client));
+    /// What is worth remembering.
+    pub fn histories(&self) -> impl Iterator<Item = (&str, &History)> {
+        let seen = self
+            .clients
+            .iter()
+            .filter(|(_, watched)| watched.history.watched_ms() > 0);
+        seen.map(|(client, watched)| (client.as_str(), &watched.history))
+    }
+
+    /// Takes in what was seen of a client. The window, if there is one.
+    pub fn add(&mut self, client: &str, moment: Moment, facts: Facts) -> Option<Window> {
+        let watched = self.clients.entry(client.to_owned()).or_default();
+        let before = watched.previous.as_ref();
+        let window = before.and_then(|before| Window::between(before, &moment));
+        watched.previous = Some(moment);
+        if let Some(window) = &window {
+            watched.history.add(window, &facts);
+        }
+        watched.facts = Some(facts);
+        window
+    }
+
+    /// Clients that are not mounted now begin anew with their counters, and are forgotten after a month, or where there are too many.
+    pub fn keep(&mut self, now_ms: u64, is_there: impl Fn(&str) -> bool) {
+        for (client, watched) in &mut self.clients {
+            if !is_there(client) {
+                watched.previous = None;
+            }
+        }
+        let age = |watched: &Watched| now_ms.saturating_sub(watched.history.last_seen_ms());
+        self.clients
+            .retain(|_, watched| watched.previous.is_some() || age(watched) < FORGOTTEN_AFTER_MS);
+        while self.clients.len() > CLIENTS {
+            let gone = self.clients.iter().filter(|(_, watched)| watched.previous.is_none());
+            let Some(oldest) = gone
+                .max_by_key(|(_, watched)| age(watched))
+                .map(|(client, _)| client.clone())
+            else {
+                break;
+            };
+            self.clients.remove(&oldest);
+        }
     }
 
     pub fn of(&self, client: &str) -> Option<&Watched> {
@@ -56,38 +100,29 @@ impl Watch {
     }
 
     /// All advice about a client, the surest first.
-    pub fn advice(&self, group: &Group, interface: Option<&Interface>, patience: Patience) -> Vec<Advice> {
+    pub fn advice(&self, group: &Group, interface: Option<&Interface>, patience: Patience, now_ms: u64) -> Vec<Advice> {
         let mut found = advice::of_group(group);
-        let Some(watched) = self.clients.get(&group.client) else {
+        let watched = self.clients.get(&group.client);
+        let Some((watched, facts)) = watched.and_then(|watched| Some((watched, watched.facts.as_ref()?))) else {
             return found;
         };
-        let Some((window, facts)) = &watched.last else {
-            return found;
-        };
-        let now_ms = window.end_ms;
-        let verdict = watched.history.verdict(now_ms, window, facts);
+        let history = &watched.history;
+        let verdict = history.verdict(now_ms, facts);
         let verdict = match patience {
             Patience::Verdict => verdict,
-            Patience::Impression => verdict.or_else(|| watched.history.impression(now_ms, window, facts)),
+            Patience::Impression => verdict.or_else(|| history.impression(now_ms, facts)),
         };
-        // What more connections or CPUs could gain depends on it only where something is full.
-        let is_pressed = verdict
-            .as_ref()
-            .is_some_and(|verdict| !matches!(verdict.rule, Rule::Server | Rule::ShallowReader));
-        if let Some(interface) = interface.filter(|_| is_pressed) {
-            found.extend(advice::of_interface(group, interface));
+        if let Some(verdict) = &verdict {
+            // What CPUs and packets cost matters only where something is full.
+            let is_pressed = !matches!(verdict.rule, Rule::Server | Rule::ShallowReader);
+            if let Some(interface) = interface.filter(|_| is_pressed) {
+                found.extend(advice::of_interface(group, interface));
+            }
+            found.extend(interface.and_then(|interface| advice::loss_elsewhere(group, verdict, interface)));
+            found.extend(advice::from_verdict(group, verdict, facts));
+            found.extend(slots_too(group, verdict, facts));
         }
-        found.extend(
-            verdict
-                .as_ref()
-                .and_then(|verdict| advice::from_verdict(group, verdict, window, facts)),
-        );
-        found.extend(
-            verdict
-                .as_ref()
-                .and_then(|verdict| slots_too(group, verdict, window, facts)),
-        );
-        if watched.history.has_too_many() {
+        if history.has_too_many() {
             found.push(advice::too_many(group));
         }
         found.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
@@ -96,8 +131,9 @@ impl Watch {
 }
 
 /// More connections do not add slots to a session: where both are short, both are said.
-fn slots_too(group: &Group, verdict: &Verdict, window: &Window, facts: &Facts) -> Option<Advice> {
-    let is_full = window
+fn slots_too(group: &Group, verdict: &Verdict, facts: &Facts) -> Option<Advice> {
+    let is_full = verdict
+        .window
         .in_flight
         .is_some_and(|in_flight| in_flight >= 0.9 * crate::float::float(facts.session_slots));
     if verdict.rule != Rule::QueueBeforeWire || !is_full {
@@ -107,7 +143,7 @@ fn slots_too(group: &Group, verdict: &Verdict, window: &Window, facts: &Facts) -
         rule: Rule::Slots,
         ..verdict.clone()
     };
-    advice::from_verdict(group, &slots, window, facts)
+    advice::from_verdict(group, &slots, facts)
 }
 
 #[cfg(test)]
@@ -116,6 +152,8 @@ mod tests {
     use crate::kernel::mountstats::{Proto, Transport};
     use crate::nconnect::asked::Place;
     use crate::sample::activity::{Activity, Calls};
+
+    const NOW_MS: u64 = 60 * 15_000;
 
     fn group(proto: &str, flavor: &str, connections: u64) -> Group {
         Group {
@@ -145,6 +183,7 @@ mod tests {
             bond: None,
             session_slots: 64,
             cpus: 16,
+            ..Facts::default()
         }
     }
 
@@ -209,14 +248,19 @@ mod tests {
     #[test]
     fn ten_busy_intervals_of_a_full_connection_raise_it() {
         let group = group("tcp", "sys", 1);
-        assert_eq!(watched(&group, 9).advice(&group, None, Patience::Verdict), []);
-        assert_eq!(watched(&group, 9).advice(&group, None, Patience::Impression).len(), 1);
-        let advice = watched(&group, 10).advice(&group, None, Patience::Verdict);
+        assert_eq!(watched(&group, 9).advice(&group, None, Patience::Verdict, NOW_MS), []);
+        assert_eq!(
+            watched(&group, 9)
+                .advice(&group, None, Patience::Impression, NOW_MS)
+                .len(),
+            1
+        );
+        let advice = watched(&group, 10).advice(&group, None, Patience::Verdict, NOW_MS);
         assert_eq!(advice.len(), 1, "{advice:?}");
         assert_eq!((advice[0].kind, advice[0].want), ("transport", Some(6)));
         assert_eq!(
             advice[0].id,
-            watched(&group, 15).advice(&group, None, Patience::Verdict)[0].id
+            watched(&group, 15).advice(&group, None, Patience::Verdict, NOW_MS)[0].id
         );
     }
 
@@ -228,13 +272,13 @@ mod tests {
             ("udp", "sys", 1, false, 0),
             ("tcp", "krb5p", 1, false, 0),
             ("tcp", "krb5", 1, true, 1),
-            ("tcp", "krb5i", 1, true, 1),
+            ("tcp", "krb5i", 1, false, 0),
             ("tcp", "sys", 16, false, 0),
             // Kerberos over several connections is a finding of its own.
             ("tcp", "krb5p", 4, false, 1),
         ] {
             let group = group(proto, flavor, connections);
-            let advice = watched(&group, 12).advice(&group, None, Patience::Verdict);
+            let advice = watched(&group, 12).advice(&group, None, Patience::Verdict, NOW_MS);
             assert_eq!(
                 advice.iter().any(|advice| advice.want > Some(connections)),
                 raises,
@@ -256,9 +300,12 @@ mod tests {
         for n in 40..45 {
             watch.add(&four.client, moment(n, n - 19, 4), facts());
         }
-        assert_eq!(watch.advice(&four, None, Patience::Verdict), []);
+        assert_eq!(watch.advice(&four, None, Patience::Verdict, NOW_MS), []);
         assert_eq!(watch.of(&four.client).unwrap().history.busy(), 4);
-        watch.keep(|_| false);
+        // Not mounted any more: what is known stays for a while.
+        watch.keep(NOW_MS, |_| false);
+        assert_eq!(watch.of(&four.client).unwrap().history.busy(), 4);
+        watch.keep(NOW_MS + FORGOTTEN_AFTER_MS, |_| false);
         assert!(watch.of(&four.client).is_none());
     }
 }

@@ -38,6 +38,8 @@ pub struct Client {
     pub version: Vec<u8>,
     pub proto: Vec<u8>,
     pub port: u16,
+    /// What the server calls itself.
+    pub implementation: Vec<u8>,
     /// The oldest first: that decided how many connections there are.
     pub devs: Vec<Dev>,
     pub transports: Vec<Transport>,
@@ -168,6 +170,7 @@ impl Counters {
             version: key.version().to_vec(),
             proto: key.proto().to_vec(),
             port: key.port(),
+            implementation: stats.implementation.clone(),
             devs: Vec::new(),
             transports: Vec::new(),
         });

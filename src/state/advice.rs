@@ -43,6 +43,8 @@ pub struct AdviceStatus {
     pub id: String,
     pub client: String,
     pub server: String,
+    pub version: String,
+    pub proto: String,
     pub kind: String,
     pub title: String,
     pub connections: u64,
@@ -59,7 +61,10 @@ pub struct AdviceStatus {
 }
 
 impl Current {
-    pub fn new(clients: Vec<ClientStatus>, advice: Vec<AdviceStatus>) -> Current {
+    /// What is about an interface comes from each client behind it, and is told once.
+    pub fn new(clients: Vec<ClientStatus>, mut advice: Vec<AdviceStatus>) -> Current {
+        let mut told = BTreeSet::new();
+        advice.retain(|advice| told.insert(advice.id.clone()));
         Current {
             schema_version: SCHEMA_VERSION,
             clients,
@@ -83,6 +88,8 @@ impl AdviceStatus {
             id: advice.id.clone(),
             client: advice.client.clone(),
             server: advice.server.clone(),
+            version: advice.version.clone(),
+            proto: advice.proto.clone(),
             kind: advice.kind.to_owned(),
             title: advice.title.clone(),
             connections: advice.now,
@@ -105,6 +112,15 @@ pub struct Book {
     pub given: BTreeMap<String, Given>,
     trials: Vec<TrialEntry>,
     pub outcomes: Vec<OutcomeEntry>,
+}
+
+/// One busy window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Busy {
+    pub length_ms: u64,
+    pub bytes_per_s: f64,
+    /// The 95th percentile of the last day's.
+    pub usual_bytes_per_s: f64,
 }
 
 /// Advice that was given.
@@ -165,6 +181,13 @@ impl Book {
         })
     }
 
+    /// Takes over what an admin has muted meanwhile, who writes nothing else of the book.
+    pub fn mute_as(&mut self, root: &Root) {
+        if let Ok(book) = Book::read(root) {
+            self.muted = book.muted;
+        }
+    }
+
     pub fn is_muted(&self, id: &str) -> bool {
         self.muted.contains(id)
     }
@@ -203,28 +226,38 @@ impl Book {
         true
     }
 
-    /// The client has another number of connections than when advice about it was given: from now on it is judged. A busy window
-    /// of the client. True: something changed that is worth keeping.
-    pub fn judge(&mut self, client: &str, connections: u64, length_ms: u64, bytes_per_s: f64, now_s: u64) -> bool {
-        let tried = self.given.iter().find(|(id, given)| {
-            given.client == client
-                && given.connections_wanted.is_some()
-                && given.connections != connections
-                && !self.trials.iter().any(|trial| trial.advice == **id)
-                && !self.outcomes.iter().any(|outcome| outcome.advice == **id)
-        });
-        if let Some((id, given)) = tried {
-            self.trials.push(TrialEntry {
-                advice: id.clone(),
-                client: client.to_owned(),
-                server: given.server.clone(),
-                kind: given.kind.clone(),
-                before: given.connections,
-                after: connections,
-                before_bytes_per_second: given.bytes_per_second,
-                busy_milliseconds: 0,
-                rates_bytes_per_second: Vec::new(),
-            });
+    /// A busy window of a client, and the 95th percentile of those of the last day. As long as the client has the connections that it
+    /// was given advice about, that is what it is compared with later; from the first window with another number on it is judged. True:
+    /// something changed that is worth keeping.
+    pub fn judge(&mut self, client: &str, connections: u64, seen: &Busy, now_s: u64) -> bool {
+        let Busy {
+            length_ms,
+            bytes_per_s,
+            usual_bytes_per_s,
+        } = *seen;
+        let mut is_news = false;
+        let about = |given: &Given| given.client == client && given.connections_wanted.is_some();
+        for (id, given) in self.given.iter_mut().filter(|(_, given)| about(given)) {
+            if given.connections == connections {
+                given.bytes_per_second = usual_bytes_per_s;
+                continue;
+            }
+            let is_known = self.trials.iter().any(|trial| trial.advice == *id)
+                || self.outcomes.iter().any(|outcome| outcome.advice == *id);
+            if !is_known && self.trials.len() < ENTRIES {
+                is_news = true;
+                self.trials.push(TrialEntry {
+                    advice: id.clone(),
+                    client: client.to_owned(),
+                    server: given.server.clone(),
+                    kind: given.kind.clone(),
+                    before: given.connections,
+                    after: connections,
+                    before_bytes_per_second: given.bytes_per_second,
+                    busy_milliseconds: 0,
+                    rates_bytes_per_second: Vec::new(),
+                });
+            }
         }
         let mut ended = Vec::new();
         for entry in self
@@ -240,10 +273,13 @@ impl Book {
             entry.busy_milliseconds = trial.busy_ms;
             entry.rates_bytes_per_second = trial.rates;
         }
-        let is_news = !ended.is_empty();
+        is_news |= !ended.is_empty();
         for (advice, Outcome { gain, helped }) in ended {
             if let Some(at) = self.trials.iter().position(|trial| trial.advice == advice) {
                 let trial = self.trials.remove(at);
+                if self.outcomes.len() >= ENTRIES {
+                    self.outcomes.remove(0);
+                }
                 self.outcomes.push(OutcomeEntry {
                     advice,
                     server: trial.server,
@@ -300,6 +336,8 @@ mod tests {
             id: "nc-000001".to_owned(),
             client: "c".to_owned(),
             server: "nas1".to_owned(),
+            version: "4.2".to_owned(),
+            proto: "tcp".to_owned(),
             kind: "transport",
             title: "nconnect 1 -> 4".to_owned(),
             now: 1,
@@ -326,13 +364,20 @@ mod tests {
 
     #[test]
     fn what_did_not_help_is_withdrawn_for_that_server() {
-        for (rate, helped) in [(1.05e9, false), (2e9, true)] {
+        for (rate, helped) in [(1.09e9, false), (1.11e9, true)] {
             let mut book = Book::default();
             book.give(&advice(), 1e9, 100 * DAY);
-            assert!(!book.judge("c", 1, 15_000, 1e9, 0));
+            let busy = |bytes_per_s| Busy {
+                length_ms: 15_000,
+                bytes_per_s,
+                usual_bytes_per_s: 1e9,
+            };
+            assert!(!book.judge("c", 1, &busy(2e9), 0));
             assert_eq!(book.trials().count(), 0);
-            let ends: Vec<bool> = (0..720).map(|_| book.judge("c", 4, 15_000, rate, 101 * DAY)).collect();
-            assert_eq!(ends.iter().position(|end| *end), Some(719));
+            let news: Vec<bool> = (0..720).map(|_| book.judge("c", 4, &busy(rate), 101 * DAY)).collect();
+            // It begins, and it ends.
+            let at: Vec<usize> = (0..720).filter(|n| news[*n]).collect();
+            assert_eq!(at, [0, 719]);
             assert_eq!(book.is_withdrawn(&advice()), !helped);
             let other = Advice {
                 server: "nas2".to_owned(),

@@ -1,6 +1,7 @@
 //! Files that nfstuned writes and nfstune reads, in JSON. Only with the feature `state`, which the helper does not have.
 
 pub mod advice;
+pub mod history;
 pub mod learned;
 pub mod status;
 

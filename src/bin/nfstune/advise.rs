@@ -1,6 +1,6 @@
 //! `nfstune advise`, `advice` and `snippet`: how many connections, why, and what came of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::BufReader;
@@ -17,6 +17,7 @@ use nfsrahead::evidence::{gather, Evidence};
 use nfsrahead::kernel::host::Host;
 use nfsrahead::kernel::mountstats;
 use nfsrahead::nconnect::asked::{connections, Group, Place};
+use nfsrahead::nconnect::live::history::{History, WINDOWS};
 use nfsrahead::nconnect::live::window::{Facts, Moment};
 use nfsrahead::nconnect::watch::{Patience, Watch};
 use nfsrahead::report::escape::escape;
@@ -24,6 +25,7 @@ use nfsrahead::root::Root;
 use nfsrahead::sample::activity::Activity;
 use nfsrahead::sample::{self, Depth};
 use nfsrahead::state::advice::{AdviceStatus, Book, ClientStatus, Current};
+use nfsrahead::state::history::Histories;
 
 use crate::{complain, exit, print};
 
@@ -47,8 +49,11 @@ pub struct Args {
     /// Two copies of /proc/self/mountstats instead of this machine
     #[arg(long, value_names = ["BEFORE", "AFTER"], num_args = 2, requires = "seconds")]
     mountstats: Option<Vec<PathBuf>>,
-    /// The time between the two
-    #[arg(long, value_name = "SECONDS", requires = "mountstats", value_parser = clap::value_parser!(u64).range(5..=1000))]
+    /// The root directory of an earlier copy: of both together, --root is the later one
+    #[arg(long, value_name = "DIR", conflicts_with = "mountstats")]
+    before: Option<PathBuf>,
+    /// The time between the two copies, where their /proc/uptime does not tell it
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(5..=1000))]
     seconds: Option<u64>,
     /// The speed of the link to the server, where its interface does not say it, Gbit/s
     #[arg(long, value_name = "GBIT", value_parser = clap::value_parser!(u64).range(1..=10_000))]
@@ -100,8 +105,10 @@ impl PlaceArg {
 }
 
 pub fn run(root: &Root, args: &Args) -> Result<ExitCode> {
-    let mut current = match (&args.mountstats, args.seconds) {
-        (Some(files), Some(seconds)) => from_files(files, seconds, args.link)?,
+    let mut current = match (&args.mountstats, &args.before, args.seconds) {
+        (Some(files), _, Some(seconds)) => from_files(files, seconds, args.link)?,
+        (_, Some(before), _) => from_trees(&Root::new(before), root, args)?,
+        (_, None, Some(_)) => return Err(Error::Usage("--seconds is for two copies".to_owned())),
         _ => current(root, args)?,
     };
     if let Some(server) = &args.server {
@@ -130,28 +137,68 @@ fn current(root: &Root, args: &Args) -> Result<Current> {
             return Ok(current);
         }
     }
-    let mut watch = Watch::default();
+    let mut watch = Watch::new(histories(root));
     let mut last = BTreeMap::new();
     for n in 0..args.samples {
         if n > 0 {
             std::thread::sleep(Duration::from_secs(args.interval));
         }
-        last = gather(root, &sample::take(root, Depth::Counters)?)?;
-        for (client, evidence) in &mut last {
-            if let Some(gbit) = args.link {
-                evidence.facts.link_bits_per_s = Some(gbit.saturating_mul(1_000_000_000));
-            }
-            watch.add(client, evidence.moment.clone(), evidence.facts.clone());
-        }
+        last = look(root, args.link)?;
+        take_in(&mut watch, &last);
     }
     let book = Book::read(root)?;
     Ok(summed_up(&watch, &last, &book))
 }
 
+/// What nfstuned has learned, if it ever ran here. Without it advice is an impression.
+fn histories(root: &Root) -> BTreeMap<String, History> {
+    Histories::read(root).unwrap_or_else(|e| {
+        complain(e);
+        BTreeMap::new()
+    })
+}
+
+fn look(root: &Root, link: Option<u64>) -> Result<BTreeMap<String, Evidence>> {
+    let mut all = gather(root, &sample::take(root, Depth::Counters)?)?;
+    if let Some(gbit) = link {
+        for evidence in all.values_mut() {
+            evidence.facts.link_bits_per_s = Some(gbit.saturating_mul(1_000_000_000));
+        }
+    }
+    Ok(all)
+}
+
+fn take_in(watch: &mut Watch, all: &BTreeMap<String, Evidence>) {
+    for (client, evidence) in all {
+        watch.add(client, evidence.moment.clone(), evidence.facts.clone());
+    }
+}
+
+/// Two copies of /proc, /sys and /etc of one machine.
+fn from_trees(before: &Root, after: &Root, args: &Args) -> Result<Current> {
+    let mut watch = Watch::default();
+    let mut last = BTreeMap::new();
+    for (root, seconds) in [(before, 0), (after, args.seconds.unwrap_or_default())] {
+        last = look(root, args.link)?;
+        for evidence in last.values_mut() {
+            if args.seconds.is_some() {
+                evidence.moment.at_ms = seconds.saturating_mul(1000);
+            }
+        }
+        take_in(&mut watch, &last);
+    }
+    Ok(summed_up(&watch, &last, &Book::read(after)?))
+}
+
 fn summed_up(watch: &Watch, last: &BTreeMap<String, Evidence>, book: &Book) -> Current {
     let (mut clients, mut advice) = (Vec::new(), Vec::new());
     for (client, evidence) in last {
-        let found = watch.advice(&evidence.group, evidence.interface.as_ref(), Patience::Impression);
+        let found = watch.advice(
+            &evidence.group,
+            evidence.interface.as_ref(),
+            Patience::Impression,
+            evidence.moment.unix_ms,
+        );
         advice.extend(
             found
                 .iter()
@@ -182,9 +229,7 @@ fn from_files(files: &[PathBuf], seconds: u64, link: Option<u64>) -> Result<Curr
     let mut last = BTreeMap::new();
     for (file, at_ms) in files.iter().zip([0, seconds.saturating_mul(1000)]) {
         last = evidence_of(file, at_ms, link)?;
-        for (client, evidence) in &last {
-            watch.add(client, evidence.moment.clone(), evidence.facts.clone());
-        }
+        take_in(&mut watch, &last);
     }
     Ok(summed_up(&watch, &last, &Book::default()))
 }
@@ -194,6 +239,8 @@ fn evidence_of(file: &Path, at_ms: u64, link: Option<u64>) -> Result<BTreeMap<St
         .and_then(|file| mountstats::parse(BufReader::new(file)))
         .map_err(Error::io("read", file))?;
     let mut all: BTreeMap<String, Evidence> = BTreeMap::new();
+    // Without device numbers: what comes from one source is one superblock, however often it is mounted.
+    let mut counted = BTreeSet::new();
     for mounted in join(&mounts, &[]) {
         let stats = mounted.stats;
         let key = Key::of(&mounted);
@@ -205,7 +252,13 @@ fn evidence_of(file: &Path, at_ms: u64, link: Option<u64>) -> Result<BTreeMap<St
             has_line: false,
             flavor: option("sec"),
         };
-        let activity = Activity::of(stats);
+        let activity = match counted.insert((key.to_string(), &stats.source)) {
+            true => Activity::of(stats),
+            false => Activity {
+                age_s: u64::MAX,
+                ..Activity::default()
+            },
+        };
         match all.get_mut(&key.to_string()) {
             Some(known) => {
                 known.group.places.push(place);
@@ -232,6 +285,9 @@ fn evidence_of(file: &Path, at_ms: u64, link: Option<u64>) -> Result<BTreeMap<St
                         bond: None,
                         session_slots: 64,
                         cpus: 16,
+                        kernel: None,
+                        ports_left: None,
+                        software: escape(&stats.implementation),
                     },
                     interface: None,
                     moment: Moment {
@@ -270,8 +326,8 @@ fn text(current: &Current) -> String {
         let muted = if advice.muted { "  (muted)" } else { "" };
         let _ = writeln!(
             out,
-            "\nADVICE {}  {}  {}   confidence {:.1}{muted}",
-            advice.id, advice.server, advice.title, advice.confidence
+            "\nADVICE {}  {} (NFSv{}, {})  {}   confidence {:.1}{muted}",
+            advice.id, advice.server, advice.version, advice.proto, advice.title, advice.confidence
         );
         let mut row = |name: &str, text: &str| {
             for (n, line) in text.lines().enumerate() {
@@ -297,18 +353,15 @@ fn text(current: &Current) -> String {
         }
         row("mute", &format!("nfstune advice mute {}", advice.id));
     }
-    if current.advice.is_empty() {
-        let few = current.clients.iter().all(|client| client.busy_intervals < 10);
-        let _ = writeln!(
-            out,
-            "{}",
-            if few {
-                "nothing to advise: too little was seen at work"
-            } else {
-                "nothing to advise"
-            }
-        );
-    }
+    let is_new = |client: &ClientStatus| client.busy_intervals < WINDOWS;
+    let few = current.clients.iter().any(is_new);
+    let text = match (current.advice.is_empty(), few) {
+        (true, true) => "nothing to advise: too little was seen at work",
+        (true, false) => "nothing to advise",
+        (false, true) => "\nnot enough for a verdict about a client with fewer than 10 busy intervals: what is said of it is an impression",
+        (false, false) => return out,
+    };
+    let _ = writeln!(out, "{text}");
     out
 }
 

@@ -1,5 +1,6 @@
 //! The live rules of nconnect, run with every sample: what holds is written for `nfstune advise`, what is new is said once.
 
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use log::{debug, info};
@@ -10,14 +11,20 @@ use nfsrahead::nconnect::advice::Advice;
 use nfsrahead::nconnect::watch::{Patience, Watch};
 use nfsrahead::root::Root;
 use nfsrahead::sample::Sample;
-use nfsrahead::state::advice::{AdviceStatus, Book, ClientStatus, Current};
+use nfsrahead::state::advice::{AdviceStatus, Book, Busy, ClientStatus, Current};
+use nfsrahead::state::history::Histories;
 
 pub struct Advisor {
     watch: Watch,
     book: Book,
     /// What was written last, so that nothing is written where nothing is new.
     written: Vec<u8>,
+    /// When the histories were written last, since 1970.
+    histories_s: u64,
 }
+
+/// What is remembered of clients is written so often; a crash costs no more.
+const HISTORIES_EVERY_S: u64 = 3600;
 
 impl Advisor {
     pub fn new(root: &Root) -> Advisor {
@@ -25,22 +32,26 @@ impl Advisor {
             debug!("{e}");
             Book::default()
         });
+        let histories = Histories::read(root).unwrap_or_else(|e| {
+            debug!("{e}");
+            BTreeMap::new()
+        });
         Advisor {
-            watch: Watch::default(),
+            watch: Watch::new(histories),
             book,
             written: Vec::new(),
+            histories_s: now_s(),
         }
     }
 
     /// A sample with counters.
     pub fn tick(&mut self, root: &Root, sample: &Sample) -> Result<()> {
         // An admin may have muted something meanwhile.
-        if let Ok(book) = Book::read(root) {
-            self.book.muted = book.muted;
-        }
+        self.book.mute_as(root);
         let evidence = gather(root, sample)?;
-        self.watch.keep(|client| evidence.contains_key(client));
         let now_s = now_s();
+        let now_ms = now_s.saturating_mul(1000);
+        self.watch.keep(now_ms, |client| evidence.contains_key(client));
         let mut is_news = false;
         let (mut clients, mut current) = (Vec::new(), Vec::new());
         for (client, evidence) in evidence {
@@ -50,22 +61,26 @@ impl Advisor {
                 facts,
                 interface,
             } = evidence;
-            let window = self.watch.add(&client, moment, facts).cloned();
+            let window = self.watch.add(&client, moment, facts);
+            let watched = self.watch.of(&client);
+            let usual = watched
+                .and_then(|watched| watched.history.busy_bytes_per_s(now_ms))
+                .unwrap_or(0.0);
             if let Some(window) = window.filter(|window| window.is_busy()) {
-                let (length_ms, rate) = (window.length_ms, window.bytes_per_s());
-                is_news |= self.book.judge(&client, group.connections, length_ms, rate, now_s);
+                let busy = Busy {
+                    length_ms: window.length_ms,
+                    bytes_per_s: window.bytes_per_s(),
+                    usual_bytes_per_s: usual,
+                };
+                is_news |= self.book.judge(&client, group.connections, &busy, now_s);
             }
-            let advice = self.watch.advice(&group, interface.as_ref(), Patience::Verdict);
+            let advice = self.watch.advice(&group, interface.as_ref(), Patience::Verdict, now_ms);
             let advice: Vec<Advice> = advice
                 .into_iter()
                 .filter(|advice| !self.book.is_withdrawn(advice))
                 .collect();
-            let watched = self.watch.of(&client);
-            let rate = watched
-                .and_then(|watched| watched.history.baseline(sample.boottime_ms).connection_bytes_per_s)
-                .map_or(0.0, |rate| rate * nfsrahead::float::float(group.connections));
             for advice in &advice {
-                if self.book.give(advice, rate, now_s) {
+                if self.book.give(advice, usual, now_s) {
                     info!(
                         "{}: {}: {} (nfstune advise, {})",
                         advice.client, advice.kind, advice.title, advice.id
@@ -89,14 +104,32 @@ impl Advisor {
             self.written = text;
         }
         if is_news {
-            self.save(root)?;
+            self.save_book(root)?;
+        }
+        if now_s.saturating_sub(self.histories_s) >= HISTORIES_EVERY_S {
+            self.histories_s = now_s;
+            self.save_histories(root)?;
         }
         Ok(())
     }
 
-    /// What is known of trials and advice outlives this process.
-    pub fn save(&self, root: &Root) -> Result<()> {
+    /// What is known of trials, advice and clients outlives this process.
+    pub fn save(&mut self, root: &Root) -> Result<()> {
+        self.save_book(root)?;
+        self.save_histories(root)
+    }
+
+    fn save_book(&mut self, root: &Root) -> Result<()> {
+        self.book.mute_as(root);
         replace_with_folder(&root.nfstuned_advice(), &self.book.to_json())
+    }
+
+    fn save_histories(&self, root: &Root) -> Result<()> {
+        let histories = Histories::of(&self.watch);
+        if histories.is_empty() {
+            return Ok(());
+        }
+        replace_with_folder(&root.nfstuned_history(), &histories.to_json())
     }
 }
 

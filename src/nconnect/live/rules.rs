@@ -16,6 +16,8 @@ pub struct Baseline {
 
 /// The diagnosis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "state", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "state", serde(rename_all = "kebab-case"))]
 pub enum Rule {
     LossyPath,
     LinkFull,
@@ -67,35 +69,28 @@ impl Rule {
     }
 }
 
-const RETRANSMITTED_MAX: f64 = 0.005;
-const OUT_OF_ORDER_MAX: f64 = 0.01;
 const SENT_AGAIN_MAX: f64 = 0.01;
 /// TCP, IP and RPC headers at an MTU of 1500, and jitter.
 const LINK_SHARE: f64 = 0.85;
 const SLAVE_SHARE: f64 = 1.05;
 const SLOTS_SHARE: f64 = 0.9;
-const HOT_CPU: f64 = 0.9;
+/// The share of one CPU's time in the kernel.
+pub const HOT_CPU: f64 = 0.9;
 const WINDOW_LIMITED: f64 = 0.3;
 
-/// None: nothing that is known here holds it up.
-pub fn diagnose(window: &Window, facts: &Facts, baseline: &Baseline) -> Option<Rule> {
-    Rule::ALL.into_iter().find(|rule| holds(*rule, window, facts, baseline))
+/// All that hold, the strongest first. Empty: nothing that is known here holds it up.
+pub fn holding(window: &Window, facts: &Facts, baseline: &Baseline) -> Vec<Rule> {
+    let all = Rule::ALL.into_iter();
+    all.filter(|rule| holds(*rule, window, facts, baseline)).collect()
 }
 
 fn holds(rule: Rule, w: &Window, facts: &Facts, baseline: &Baseline) -> bool {
-    let above = |value: Option<f64>, limit: f64| value.is_some_and(|value| value > limit);
     let is_cpu_hot = w.hottest_cpu.is_some_and(|share| share >= HOT_CPU);
     let sending = w.sending.unwrap_or(0.0);
     // Small operations against their own idle time.
     let slower = |factor: f64| Some(w.small_rtt_s? >= factor * baseline.small_rtt_s?);
     match rule {
-        Rule::LossyPath => {
-            above(w.retransmitted, RETRANSMITTED_MAX)
-                || above(w.out_of_order, OUT_OF_ORDER_MAX)
-                || w.sent_again > SENT_AGAIN_MAX
-                || w.timeouts > 0
-                || w.softnet_drops > 0
-        }
+        Rule::LossyPath => w.has_tcp_loss() || w.sent_again > SENT_AGAIN_MAX || w.timeouts > 0 || w.softnet_drops > 0,
         Rule::LinkFull => link_bytes_per_s(facts).is_some_and(|link| w.bytes_per_s() >= LINK_SHARE * link),
         Rule::BondSlaveFull => facts.bond.is_some_and(|bond| {
             let slave = float(bond.slave_bits_per_s) / 8.0;
@@ -154,27 +149,43 @@ pub fn has_session(facts: &Facts) -> bool {
 
 /// Steps that are suggested: no mount needs 11.
 const STEPS: [u64; 6] = [2, 4, 6, 8, 12, 16];
-const UNKNOWN: u64 = 4;
+/// Without a rate of one connection, or of the link: try, measure, then the next.
+const CAREFUL_STEPS: [u64; 4] = [4, 8, 12, 16];
 
 /// How many connections to try: twice what the link needs by what one has carried (calibrated by the sweep of 2019, where the flows
-/// spread unevenly over the queues), a step that is common, and no more than there are CPUs to serve them.
-pub fn connections_to_try(window: &Window, facts: &Facts, baseline: &Baseline) -> u64 {
-    let most = facts.cpus.clamp(2, 16);
-    let wanted = match (link_bytes_per_s(facts), baseline.connection_bytes_per_s) {
-        (Some(link), Some(c1)) if c1 > 0.0 => crate::float::whole((2.0 * link / c1).ceil()),
-        _ => UNKNOWN,
+/// spread unevenly over the queues), a step that is common, and no more than there are CPUs to serve them. None: there are enough.
+pub fn connections_to_try(window: &Window, facts: &Facts, baseline: &Baseline) -> Option<u64> {
+    let (Some(link), Some(c1)) = (
+        link_bytes_per_s(facts),
+        baseline.connection_bytes_per_s.filter(|c1| *c1 > 0.0),
+    ) else {
+        return next_step(window.connections);
     };
-    let wanted = wanted.clamp(2, most);
+    let most = facts.cpus.clamp(2, 16);
+    let wanted = crate::float::whole((2.0 * link / c1).ceil()).clamp(2, most);
     let step = STEPS.into_iter().find(|step| *step >= wanted).unwrap_or(16);
-    // Never less than one step more than there are.
-    let next = STEPS.into_iter().find(|step| *step > window.connections).unwrap_or(16);
-    step.max(next)
+    (step > window.connections).then_some(step)
+}
+
+/// 4, and from there on by measurement. None: there is none.
+pub fn next_step(connections: u64) -> Option<u64> {
+    CAREFUL_STEPS.into_iter().find(|step| *step > connections)
+}
+
+/// The largest step that is not above `most`, and above what there is.
+pub fn step_within(most: u64, connections: u64) -> Option<u64> {
+    let steps = STEPS.into_iter().rev();
+    steps.filter(|step| *step > connections).find(|step| *step <= most)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::nconnect::live::window::Bond;
+
+    fn diagnose(window: &Window, facts: &Facts, baseline: &Baseline) -> Option<Rule> {
+        holding(window, facts, baseline).first().copied()
+    }
 
     /// One connection at half of a 40 Gbit/s link, eight READs on the wire, nothing else to see.
     fn window() -> Window {
@@ -215,6 +226,7 @@ mod tests {
             bond: None,
             session_slots: 64,
             cpus: 16,
+            ..Facts::default()
         }
     }
 
@@ -620,44 +632,38 @@ mod tests {
 
     #[test]
     fn connections_to_try_fit_the_sweep_of_2019() {
-        assert_eq!(
-            connections_to_try(
-                &window(),
-                &facts(),
-                &Baseline {
-                    connection_bytes_per_s: Some(1.93e9),
-                    ..baseline()
-                }
-            ),
-            6
-        );
-        assert_eq!(
-            connections_to_try(
-                &window(),
-                &Facts {
-                    link_bits_per_s: None,
-                    ..facts()
-                },
-                &baseline()
-            ),
-            4
-        );
-        assert_eq!(
-            connections_to_try(
-                &window(),
-                &Facts {
-                    cpus: 4,
-                    link_bits_per_s: Some(400_000_000_000),
-                    ..facts()
-                },
-                &baseline()
-            ),
-            4
-        );
-        let eight = Window {
-            connections: 8,
+        let of_sweep = Baseline {
+            connection_bytes_per_s: Some(1.93e9),
+            ..baseline()
+        };
+        let with = |connections| Window {
+            connections,
             ..window()
         };
-        assert_eq!(connections_to_try(&eight, &facts(), &baseline()), 12);
+        assert_eq!(connections_to_try(&with(1), &facts(), &of_sweep), Some(6));
+        assert_eq!(connections_to_try(&with(4), &facts(), &of_sweep), Some(6));
+        // The knee: six are enough for this link, whatever else is seen.
+        assert_eq!(connections_to_try(&with(6), &facts(), &of_sweep), None);
+        assert_eq!(connections_to_try(&with(8), &facts(), &of_sweep), None);
+        let unknown = Facts {
+            link_bits_per_s: None,
+            ..facts()
+        };
+        for (connections, next) in [(1, Some(4)), (4, Some(8)), (8, Some(12)), (16, None)] {
+            assert_eq!(connections_to_try(&with(connections), &unknown, &baseline()), next);
+        }
+        let four_cpus = Facts {
+            cpus: 4,
+            link_bits_per_s: Some(400_000_000_000),
+            ..facts()
+        };
+        assert_eq!(connections_to_try(&with(1), &four_cpus, &baseline()), Some(4));
+        assert_eq!(connections_to_try(&with(4), &four_cpus, &baseline()), None);
+        let one_cpu = Facts { cpus: 1, ..four_cpus };
+        assert_eq!(connections_to_try(&with(1), &one_cpu, &baseline()), Some(2));
+        assert_eq!(
+            [step_within(7, 1), step_within(7, 6), step_within(1, 1)],
+            [Some(6), None, None]
+        );
     }
 }

@@ -41,6 +41,12 @@ pub struct Facts {
     /// `nfs.max_session_slots`; the server may grant fewer.
     pub session_slots: u64,
     pub cpus: u64,
+    /// (6, 12). None: not known.
+    pub kernel: Option<(u64, u64)>,
+    /// Reserved ports that connections of the host may still take. None: the mounts take none (`noresvport`).
+    pub ports_left: Option<u64>,
+    /// What the server calls itself (NFSv4.1's implementation id); empty where it does not say.
+    pub software: String,
 }
 
 /// Several links as one: a connection uses one of them.
@@ -53,7 +59,8 @@ pub struct Bond {
 }
 
 /// What happened in between.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(feature = "state", derive(serde::Serialize, serde::Deserialize))]
 pub struct Window {
     /// Since 1970.
     pub end_ms: u64,
@@ -158,6 +165,45 @@ impl Window {
     /// Somebody waits: the rest of the windows says nothing about limits.
     pub fn is_busy(&self) -> bool {
         self.on_wire + self.queued >= 2.0
+    }
+
+    /// More than a path should lose.
+    pub fn has_tcp_loss(&self) -> bool {
+        const RETRANSMITTED_MAX: f64 = 0.005;
+        const OUT_OF_ORDER_MAX: f64 = 0.01;
+        let above = |value: Option<f64>, limit: f64| value.is_some_and(|value| value > limit);
+        above(self.retransmitted, RETRANSMITTED_MAX) || above(self.out_of_order, OUT_OF_ORDER_MAX)
+    }
+
+    /// Something was on its way, half of the time at least.
+    pub fn is_active(&self) -> bool {
+        self.on_wire + self.queued >= 0.5
+    }
+
+    /// Could two moments make it? A file may hold anything.
+    pub fn is_sane(&self) -> bool {
+        let known = [
+            self.read_bytes_per_s,
+            self.write_bytes_per_s,
+            self.on_wire,
+            self.queued,
+            self.sent_again,
+        ];
+        let others = [
+            self.in_flight,
+            self.sending,
+            self.backlog,
+            self.share_max,
+            self.data_rtt_s,
+            self.small_rtt_s,
+            self.mean_read_bytes,
+            self.retransmitted,
+            self.out_of_order,
+            self.window_limited,
+            self.hottest_cpu,
+        ];
+        let mut all = known.into_iter().chain(others.into_iter().flatten());
+        self.connections > 0 && all.all(|value| (0.0..1e15).contains(&value))
     }
 
     /// In the direction that carries more.
