@@ -80,6 +80,21 @@ fn tuned_profile() {
     );
 }
 
+#[test]
+fn netlink() {
+    run("netlink", &["tests/fuzz/seeds/netlink"], targets::netlink);
+}
+
+#[test]
+fn history() {
+    run("history", &["tests/fuzz/seeds/history"], targets::history);
+}
+
+#[test]
+fn book() {
+    run("book", &["tests/fuzz/seeds/book"], targets::book);
+}
+
 fn run(name: &str, folders: &[&str], target: fn(&[u8])) {
     let mut seeds = Vec::new();
     for folder in folders {

@@ -554,6 +554,51 @@ mod peers {
         assert_eq!(100 * ops(&mount, "READ") / sum(&mount.transports, |t| t.sends), 60);
     }
 
+    /// A real mount with nconnect=4 of each kernel: both take its last connection for all, so that one operation is more than all of
+    /// them together; of what all four have sent it is less.
+    #[test]
+    fn both_on_real_files() {
+        for kernel in ["6.1", "6.12", "7.2"] {
+            let file = format!("{kernel}/mountstats.nconnect4");
+            let mounts = mounts(data(&file));
+            let mount = mounts.iter().find(|mount| mount.transports.len() == 4).unwrap();
+            let all = sum(&mount.transports, |t| t.sends);
+            let last = mount.transports.last().unwrap().sends;
+            let most = mount.ops.iter().map(|op| op.ops).max().unwrap();
+            assert!(most > last && most <= all);
+
+            let place = "mounted on /mnt/v42n4:";
+            let (Some(of_mountstats), Some(of_nfsiostat)) = (
+                ask("/usr/sbin/mountstats", &file, ""),
+                ask("/usr/sbin/nfsiostat", &file, ""),
+            ) else {
+                return;
+            };
+            let of_mountstats = of_mountstats.split(place).nth(1).unwrap();
+            if of_mountstats.contains(&format!("{all} RPC requests sent")) {
+                return common::skip("this mountstats sums the connections");
+            }
+            let percent = 100 * most / last;
+            assert!(
+                of_mountstats.contains(&format!("  {last} RPC requests sent")),
+                "{of_mountstats}"
+            );
+            assert!(
+                of_mountstats.contains(&format!("\t{most} ops ({percent}%)")) && percent > 100,
+                "{of_mountstats}"
+            );
+
+            // Divided by the age of the mount, one second at least.
+            let mut numbers = of_nfsiostat.split(place).nth(1).unwrap().split_whitespace();
+            let per_second: f64 = numbers.find_map(|word| word.parse().ok()).unwrap();
+            let seconds = mount.age_s.unwrap().max(1) as f64;
+            assert!(
+                (per_second * seconds - last as f64).abs() < 0.01 * seconds,
+                "{of_nfsiostat}"
+            );
+        }
+    }
+
     /// Where there is one connection and one mount, all agree.
     #[test]
     fn with_one_connection_all_agree() {

@@ -427,3 +427,73 @@ pub fn tuned_profile(data: &[u8]) {
         }
     }
 }
+
+/// Answers over netlink: no length is trusted, and no more connections come out than their headers have room for.
+pub fn netlink(data: &[u8]) {
+    let mut found = Vec::new();
+    nfsrahead::kernel::tcp::parse(data, &mut found);
+    assert!(found.len() <= data.len() / 72);
+    for socket in &found {
+        assert!(socket.out_of_order.is_none() || socket.bytes_sent.is_some());
+    }
+    nfsrahead::kernel::route::parse_route(data);
+    for kind in [0, 2, 4] {
+        let value = nfsrahead::kernel::netlink::attribute(data, kind).unwrap_or_default();
+        assert!(value.len() <= data.len());
+    }
+}
+
+/// What is remembered of clients, from any file: bounded, and good for going on.
+pub fn history(data: &[u8]) {
+    use nfsrahead::nconnect::live::window::{Facts, Window};
+    use nfsrahead::nconnect::watch::Watch;
+    use nfsrahead::state::history::Histories;
+
+    let Ok(histories) = serde_json::from_slice::<Histories>(data) else {
+        return;
+    };
+    let watch = Watch::new(histories.clients());
+    let text = Histories::of(&watch).to_json();
+    // A NaN is written as null, which is no number: none is left.
+    let again: Histories = serde_json::from_slice(&text).unwrap();
+    for (_, mut history) in again.clients() {
+        let facts = Facts::default();
+        for n in 0..20 {
+            let window = Window {
+                end_ms: n * 15_000,
+                length_ms: 15_000,
+                connections: 1,
+                on_wire: 4.0,
+                ..Window::default()
+            };
+            history.add(&window, &facts);
+        }
+        assert_eq!(history.busy(), 10);
+        for verdict in [history.verdict(300_000, &facts), history.impression(300_000, &facts)] {
+            assert!(verdict.is_none_or(|verdict| (0.0..=1.0).contains(&verdict.confidence)));
+        }
+    }
+}
+
+/// The book of advice, from any file: a busy interval is taken in, and what is written is read again.
+pub fn book(data: &[u8]) {
+    use nfsrahead::state::advice::{Book, Busy};
+
+    let Ok(mut book) = serde_json::from_slice::<Book>(data) else {
+        return;
+    };
+    let clients: Vec<String> = book.given.values().map(|given| given.client.clone()).collect();
+    let busy = Busy {
+        length_ms: 15_000,
+        bytes_per_s: 1e9,
+        usual_bytes_per_s: 5e8,
+    };
+    for client in clients {
+        for connections in [1, 4] {
+            book.judge(&client, connections, &busy, 1_700_000_000);
+        }
+    }
+    assert!(book.trials().all(|(_, hours)| hours >= 0.0));
+    let again: Book = serde_json::from_slice(&book.to_json()).unwrap();
+    assert_eq!(again.muted, book.muted);
+}
