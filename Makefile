@@ -148,11 +148,11 @@ helper-path: ## where the static helper is built
 # Everything it mounts is in a namespace of its own, and gone when it ends.
 PEER ?= /usr/libexec/nfsrahead
 
-bench: helper ## one helper call against nfs-utils' (PEER) at 10 to 50,000 mounts, a minute; QUICK=1: up to 1,000
+bench: helper tools ## one helper call against nfs-utils' (PEER) at 10 to 50,000 mounts, a minute; QUICK=1: up to 1,000
 	$(CARGO) build --locked --example bench
 	@mkdir -p target/bench
 	unshare $$(test "$$(id -u)" = 0 || echo --map-root-user) --mount \
-		target/debug/examples/bench $(HELPER) $(PEER) target/bench $(if $(QUICK),--quick)
+		target/debug/examples/bench $(HELPER) $(PEER) target/release/nfstune target/bench $(if $(QUICK),--quick)
 
 # Two at a time: make -j2 fuzz. What a run learns stays in tests/fuzz/corpus, for the next one.
 FUZZ_TARGETS := $(basename $(notdir $(wildcard tests/fuzz/targets/*.rs)))

@@ -12,9 +12,9 @@ use crate::error::Result;
 use crate::kernel::ethtool::{offloads, Offloads};
 use crate::kernel::host::host;
 use crate::kernel::mountinfo::Mount;
-use crate::kernel::read_small;
 use crate::kernel::route::{self, number, Link};
 use crate::kernel::tcp::{self, Socket};
+use crate::kernel::{read_small, sunrpc};
 use crate::nconnect::advice::{Interface, RESERVED_PORTS};
 use crate::nconnect::asked::{Group, Place};
 use crate::nconnect::live::window::{Bond, Facts, Moment};
@@ -30,6 +30,8 @@ pub struct Evidence {
     pub moment: Moment,
     pub facts: Facts,
     pub interface: Option<Interface>,
+    /// Connections that are up. None: not known, or there is only one.
+    pub connected: Option<u64>,
 }
 
 /// Of servers, that are asked about.
@@ -56,6 +58,11 @@ pub fn gather(root: &Root, sample: &Sample) -> Result<BTreeMap<String, Evidence>
         false => Vec::new(),
     };
     let unix_ms = unix_ms();
+    let has_several = sample.clients.values().any(|client| client.transports.len() > 1);
+    let switches = match has_several {
+        true => sunrpc::switches(root),
+        false => Vec::new(),
+    };
     let ports_left = RESERVED_PORTS.saturating_sub(ports_taken(sample));
     let mut all = BTreeMap::new();
     for (key, client) in &sample.clients {
@@ -102,6 +109,8 @@ pub fn gather(root: &Root, sample: &Sample) -> Result<BTreeMap<String, Evidence>
                     ports_left: takes_ports(&devices).then_some(ports_left),
                     software: escape(&client.implementation),
                 },
+                connected: address
+                    .and_then(|to| sunrpc::connected(&switches, to, client.port, client.transports.len())),
                 interface: link.as_ref().map(|link| interface(root, link, path_mtu_bytes)),
                 moment: Moment {
                     at_ms: sample.boottime_ms,

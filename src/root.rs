@@ -209,6 +209,11 @@ impl Root {
         self.at("/proc/stat")
     }
 
+    /// Connections of RPC clients (kernel: net/sunrpc/sysfs.c).
+    pub fn sunrpc_switches(&self) -> PathBuf {
+        self.at("/sys/kernel/sunrpc/xprt-switches")
+    }
+
     /// A parameter of the NFS client's module.
     pub fn nfs_parameter(&self, name: &str) -> PathBuf {
         self.at("/sys/module/nfs/parameters").join(name)

@@ -329,6 +329,18 @@ fn copies_of_two_kinds_make_no_sense() {
     }
 }
 
+/// Field case 34: one of four connections does nothing.
+#[test]
+fn an_idle_connection_is_told() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mountstats/several-xprt");
+    let file = file.to_str().unwrap();
+    let text = printed(&["advise", "--mountstats", file, file, "--seconds", "10"]);
+    assert!(
+        text.contains("nas1.example  4 connections, one idle for 200 s ("),
+        "{text}"
+    );
+}
+
 /// What nfstuned has learned is used where it does not run: nine busy intervals, and the tenth seen now.
 #[test]
 fn a_history_makes_a_verdict_of_an_impression() {

@@ -15,6 +15,7 @@ pub mod netlink;
 pub mod nfsfs;
 pub mod route;
 pub mod statmount;
+pub mod sunrpc;
 pub mod tcp;
 pub mod vm;
 

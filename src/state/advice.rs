@@ -32,6 +32,10 @@ pub struct ClientStatus {
     pub client: String,
     pub server: String,
     pub connections: u64,
+    /// Of these, as far as it is known, those that are up.
+    pub connected: Option<u64>,
+    /// Of the connection that is idle longest.
+    pub longest_idle_seconds: Option<u64>,
     pub mounts: Vec<String>,
     pub watched_seconds: u64,
     pub busy_intervals: usize,

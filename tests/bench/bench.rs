@@ -1,4 +1,5 @@
-//! `make bench`: one call of the static helper against nfs-utils' nfsrahead, side by side in one run.
+//! `make bench`: one call of the static helper against nfs-utils' nfsrahead, and `nfstune metrics` against its mountstats and
+//! nfsiostat, side by side in one run.
 //!
 //! It runs as root of a mount namespace of its own (unshare). Nothing here has NFS in its kernel, so a device is made to
 //! look like NFS: what a case makes up is said in its title.
@@ -67,9 +68,10 @@ fn main() -> Result<()> {
     let mut path = || {
         args.next()
             .map(PathBuf::from)
-            .ok_or("bench HELPER PEER FOLDER [--quick]")
+            .ok_or("bench HELPER PEER TOOL FOLDER [--quick]")
     };
-    let (helper, peer, folder) = (path()?.canonicalize()?, path()?, path()?.canonicalize()?);
+    let (helper, peer) = (path()?.canonicalize()?, path()?);
+    let (tool, folder) = (path()?.canonicalize()?, path()?.canonicalize()?);
     let sizes: &[usize] = match args.next() {
         Some(_) => &[10, 1_000],
         None => &[10, 100, 1_000, 10_000, 50_000],
@@ -142,7 +144,40 @@ fn main() -> Result<()> {
         "by type: N NFS mounts, each with a superblock of its own, in plain files; the device is the last",
         &superblocks,
     )?;
+    mountstats(&mut out, &place, &tool)?;
     targets(&mut out, &real[0], has_interpreter)
+}
+
+/// The whole of each program on the same file: start, reading, and what it prints, which goes nowhere.
+fn mountstats(out: &mut impl Write, place: &Place, tool: &Path) -> Result<()> {
+    const MOUNTS: usize = 500;
+    const CONNECTIONS: usize = 4;
+    let bytes = place.write_mountstats(MOUNTS, CONNECTIONS)?;
+    writeln!(
+        out,
+        "\nmountstats: {MOUNTS} mounts of {CONNECTIONS} connections in a plain file of {bytes} bytes"
+    )?;
+    let ours = Program::new(tool, &["--root", &place.root(), "metrics"]);
+    for peer in ["/usr/sbin/mountstats", "/usr/sbin/nfsiostat"] {
+        let theirs = Program::new(Path::new(peer), &[]);
+        if !Path::new(peer).exists() {
+            writeln!(out, "no {peer}")?;
+            continue;
+        }
+        let rounds = measure::in_turn([&ours, &theirs, &Program::new(&place.floor(), &[])])?;
+        let cpu = Timed::of(&rounds, |times| times.cpu_ms);
+        let mb_per_s = |ms: f64| bytes as f64 / 1e3 / ms;
+        writeln!(
+            out,
+            "nfstune metrics {:>8.2} ms CPU, {:>7.1} MB/s | {peer} {:>8.2} ms CPU, {:>6.2} MB/s | ours by theirs {:.4}",
+            cpu.ours,
+            mb_per_s(cpu.ours),
+            cpu.peer,
+            mb_per_s(cpu.peer),
+            cpu.ours_by_peer
+        )?;
+    }
+    Ok(out.flush()?)
 }
 
 fn row(mounts: usize, ours: &Program, peer: &Program, place: &Place) -> Result<Row> {

@@ -186,7 +186,11 @@ impl Place {
         fs::create_dir_all("/proc/fs/nfsfs")?;
         fs::create_dir("/proc/self")?;
         links(&kernels, Path::new("/proc"), &["self", "fs"])?;
-        links(&kernels.join("self"), Path::new("/proc/self"), &["mountinfo"])
+        links(
+            &kernels.join("self"),
+            Path::new("/proc/self"),
+            &["mountinfo", "mountstats"],
+        )
     }
 
     /// A mount table of N lines, the last one the mount that is looked for. Gives the devices of all that are NFS.
@@ -214,6 +218,22 @@ impl Place {
         fs::write("/proc/self/mountinfo", text)?;
         Ok(nfs)
     }
+
+    /// What so many mounts have done, with the table that goes with it, here and below the other root. Gives its size in bytes.
+    pub fn write_mountstats(&self, mounts: usize, connections: usize) -> Result<usize> {
+        self.write_table(mounts, Others::Nfs)?;
+        let mut text = String::new();
+        for i in 1..=mounts {
+            let at = match i == mounts {
+                true => "/srv/media/films".to_owned(),
+                false => format!("/srv/other/{i}"),
+            };
+            stats(&mut text, &at, i, connections)?;
+        }
+        fs::write(self.at("root/proc/self/mountstats"), &text)?;
+        fs::write("/proc/self/mountstats", &text)?;
+        Ok(text.len())
+    }
 }
 
 /// As long as real ones are.
@@ -223,6 +243,97 @@ fn nfs_line(text: &mut String, id: usize, dev: Dev, at: &str) -> std::fmt::Resul
         "{id} 1 {dev} / {at} rw,relatime shared:{id} - nfs4 filer1:/export{at} rw,vers=4.2,rsize=1048576,wsize=1048576,\
          namlen=255,hard,proto=tcp,timeo=600,retrans=2,sec=sys,clientaddr=192.0.2.2,local_lock=none,addr=192.0.2.10"
     )
+}
+
+/// As long as a real one of Linux 6.12 with NFSv4.2.
+fn stats(text: &mut String, at: &str, seed: usize, connections: usize) -> std::fmt::Result {
+    const OPS: [&str; 60] = [
+        "NULL",
+        "READ",
+        "WRITE",
+        "COMMIT",
+        "OPEN",
+        "OPEN_CONFIRM",
+        "OPEN_NOATTR",
+        "OPEN_DOWNGRADE",
+        "CLOSE",
+        "SETATTR",
+        "FSINFO",
+        "RENEW",
+        "SETCLIENTID",
+        "SETCLIENTID_CONFIRM",
+        "LOCK",
+        "LOCKT",
+        "LOCKU",
+        "ACCESS",
+        "GETATTR",
+        "LOOKUP",
+        "LOOKUP_ROOT",
+        "REMOVE",
+        "RENAME",
+        "LINK",
+        "SYMLINK",
+        "CREATE",
+        "PATHCONF",
+        "STATFS",
+        "READLINK",
+        "READDIR",
+        "SERVER_CAPS",
+        "DELEGRETURN",
+        "GETACL",
+        "SETACL",
+        "FS_LOCATIONS",
+        "RELEASE_LOCKOWNER",
+        "SECINFO",
+        "FSID_PRESENT",
+        "EXCHANGE_ID",
+        "CREATE_SESSION",
+        "DESTROY_SESSION",
+        "SEQUENCE",
+        "GET_LEASE_TIME",
+        "RECLAIM_COMPLETE",
+        "LAYOUTGET",
+        "GETDEVICEINFO",
+        "LAYOUTCOMMIT",
+        "LAYOUTRETURN",
+        "SECINFO_NO_NAME",
+        "TEST_STATEID",
+        "FREE_STATEID",
+        "GETDEVICELIST",
+        "BIND_CONN_TO_SESSION",
+        "DESTROY_CLIENTID",
+        "SEEK",
+        "ALLOCATE",
+        "DEALLOCATE",
+        "LAYOUTSTATS",
+        "CLONE",
+        "COPY",
+    ];
+    writeln!(
+        text,
+        "device filer1:/export{at} mounted on {at} with fstype nfs4 statvers=1.1\n\
+         \topts:\trw,vers=4.2,rsize=1048576,wsize=1048576,namlen=255,acregmin=3,acregmax=60,acdirmin=30,acdirmax=60,hard,proto=tcp,\
+         nconnect={connections},timeo=600,retrans=2,sec=sys,clientaddr=192.0.2.2,local_lock=none\n\tage:\t{seed}\n\
+         \timpl_id:\tname='',domain='',date='0,0'\n\tcaps:\tcaps=0x3ffdf,wtmult=512,dtsize=1048576,bsize=0,namlen=255\n\
+         \tnfsv4:\tbm0=0xfdffbfff,bm1=0x40f9be3e,bm2=0x803,acl=0x3,sessions,pnfs=not configured,lease_time=90,lease_expired=0\n\
+         \tsec:\tflavor=1,pseudoflavor=1\n\tevents:\t1{seed}{} \n\tbytes:\t5{seed} 6{seed} 0 0 7{seed} 8{seed} 9{seed} 4{seed} \n\
+         \tRPC iostats version: 1.1  p/v: 100003/4 (nfs)",
+        " 12345".repeat(26)
+    )?;
+    for n in 0..connections {
+        writeln!(
+            text,
+            "\txprt:\ttcp 7{n:02} 0 1 0 {n} 5{seed} 5{seed} 0 123{seed} 9{seed} 64 77{seed} 88{seed}"
+        )?;
+    }
+    writeln!(text, "\tper-op statistics")?;
+    for op in OPS {
+        writeln!(
+            text,
+            "\t{op:>12}: 4{seed} 4{seed} 0 96{seed} 12{seed}00 5{seed} 6{seed} 11{seed} 0"
+        )?;
+    }
+    writeln!(text)
 }
 
 fn attribute(folder: &Path, dev: Dev) -> Result<PathBuf> {

@@ -210,6 +210,8 @@ fn summed_up(watch: &Watch, last: &BTreeMap<String, Evidence>, book: &Book) -> C
             client: client.clone(),
             server: evidence.group.server.clone(),
             connections: evidence.group.connections,
+            connected: evidence.connected,
+            longest_idle_seconds: evidence.moment.longest_idle_s(),
             mounts: evidence
                 .group
                 .places
@@ -290,6 +292,7 @@ fn evidence_of(file: &Path, at_ms: u64, link: Option<u64>) -> Result<BTreeMap<St
                         software: escape(&stats.implementation),
                     },
                     interface: None,
+                    connected: None,
                     moment: Moment {
                         at_ms,
                         unix_ms: at_ms,
@@ -313,9 +316,10 @@ fn text(current: &Current) -> String {
     for client in &current.clients {
         let _ = writeln!(
             out,
-            "{}  {} ({}), {} mounts, watched for {} s, {} of 10 busy intervals",
+            "{}  {}{} ({}), {} mounts, watched for {} s, {} of 10 busy intervals",
             client.server,
             connections(client.connections),
+            at_rest(client),
             client.client,
             client.mounts.len(),
             client.watched_seconds,
@@ -363,6 +367,26 @@ fn text(current: &Current) -> String {
     };
     let _ = writeln!(out, "{text}");
     out
+}
+
+/// "I asked for 4 and use 3": which of several connections do nothing.
+fn at_rest(client: &ClientStatus) -> String {
+    /// The kernel closes a connection after five minutes; until then it may just have nothing to do.
+    const IDLE_S: u64 = 60;
+    let down = client
+        .connected
+        .map_or(0, |connected| client.connections.saturating_sub(connected));
+    let idle = client
+        .longest_idle_seconds
+        .filter(|idle| client.connections > 1 && *idle >= IDLE_S);
+    let mut text = String::new();
+    if down > 0 {
+        let _ = write!(text, ", {down} not connected");
+    }
+    if let Some(idle) = idle {
+        let _ = write!(text, ", one idle for {idle} s");
+    }
+    text
 }
 
 pub fn book(root: &Root, verb: &BookVerb) -> Result<ExitCode> {

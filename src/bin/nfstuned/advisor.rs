@@ -60,7 +60,9 @@ impl Advisor {
                 moment,
                 facts,
                 interface,
+                connected,
             } = evidence;
+            let longest_idle_seconds = moment.longest_idle_s();
             let window = self.watch.add(&client, moment, facts);
             let watched = self.watch.of(&client);
             let usual = watched
@@ -96,6 +98,8 @@ impl Advisor {
                 client,
                 server: group.server,
                 connections: group.connections,
+                connected,
+                longest_idle_seconds,
             });
         }
         let text = Current::new(clients, current).to_json();

@@ -23,6 +23,13 @@ pub struct Moment {
     pub nic_drops: Option<u64>,
 }
 
+impl Moment {
+    /// Of the connection that is idle longest.
+    pub fn longest_idle_s(&self) -> Option<u64> {
+        self.transports.iter().filter_map(|transport| transport.idle_s).max()
+    }
+}
+
 /// What is not a counter.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
