@@ -211,6 +211,7 @@ fn every_kind_of_finding() {
     );
     for source in [
         "conf/owners.rs",
+        "conf/knob_owner.rs",
         "conf/drop_ins.rs",
         "conf/rule_lint.rs",
         "conf/options.rs",

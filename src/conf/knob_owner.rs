@@ -12,7 +12,7 @@ use super::udev_rules;
 use super::udev_scope::Conditions;
 use super::Location;
 use crate::kernel::knob::{Attribute, Knob, Threshold};
-use crate::report::escape::escape;
+use crate::report::escape::{escape, escape_path};
 use crate::root::{Root, CMDLINE, SYSCTL_CONF, SYSCTL_D, UDEV_RULES};
 
 /// Who sets a knob, and where it says so.
@@ -62,9 +62,11 @@ pub fn knob_owners(root: &Root) -> KnobOwners {
     // TuneD applies sysctl.d over its profile by default, and the kernel's command line comes before both.
     let owner = |names: [&str; 2]| {
         let keys = names.map(|name| format!("vm/{name}").into_bytes());
-        let mut by_file = keys.iter().filter_map(|key| sysctl::in_force(&settings, key));
-        let by_file = by_file
-            .next_back()
+        // Of both halves the one that is applied later.
+        let by_file = keys
+            .iter()
+            .filter_map(|key| sysctl::in_force(&settings, key))
+            .max_by_key(|found| settings.iter().position(|setting| std::ptr::eq(setting, *found)))
             .map(|(file, setting)| from(file, "sysctl.d", setting));
         by_file.or_else(|| by_profile(root, names)).or_else(|| {
             let is_it = |setting: &&Setting| keys.contains(&setting.key);
@@ -111,6 +113,39 @@ fn settings(root: &Root) -> Vec<(Rc<Path>, Setting)> {
     let text = read_regular(&root.join(&file), FILE_LIMIT).unwrap_or_default();
     all.extend(sysctl::parse(&text).into_iter().map(|setting| (file.clone(), setting)));
     all
+}
+
+/// Halves of one limit that are both set: writing one sets the other to 0, so the later one undoes the earlier one. systemd-sysctl
+/// applies each key where it is set last.
+pub fn undone(root: &Root) -> Vec<Found> {
+    let settings = settings(root);
+    let last = |name: &str| {
+        let key = format!("vm/{name}").into_bytes();
+        settings
+            .iter()
+            .rposition(|(_, setting)| setting.key == key && setting.value.is_some())
+    };
+    let mut found = Vec::new();
+    for [bytes, ratio] in [
+        ["dirty_bytes", "dirty_ratio"],
+        ["dirty_background_bytes", "dirty_background_ratio"],
+    ] {
+        let (Some(a), Some(b)) = (last(bytes), last(ratio)) else {
+            continue;
+        };
+        let (lost, won) = (settings.get(a.min(b)), settings.get(a.max(b)));
+        if let (Some((file, lost)), Some((by, won))) = (lost, won) {
+            let text = format!(
+                "{} is undone by {}:{}: {}; of the two one is in force, the later",
+                escape(&lost.key),
+                escape_path(by),
+                won.line,
+                escape(&won.key)
+            );
+            found.push(Found::warning("undone-sysctl", file, Some(lost.line), text));
+        }
+    }
+    found
 }
 
 #[cfg(feature = "state")]
@@ -195,4 +230,45 @@ fn by_rules(root: &Root) -> Vec<(Attribute, Owner)> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Field case 32: 90-nfs.conf sets bytes, 99-tuned.conf a ratio.
+    #[test]
+    fn the_last_writer_of_a_pair_wins() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let put = |name: &str, text: &str| {
+            let path = dir.path().join("etc/sysctl.d");
+            std::fs::create_dir_all(&path).unwrap();
+            std::fs::write(path.join(name), text).unwrap();
+        };
+        put(
+            "90-nfs.conf",
+            "vm.dirty_bytes=134217728\nvm.dirty_background_bytes=67108864\n",
+        );
+        put("99-tuned.conf", "vm.dirty_ratio=30\n");
+        let found: Vec<String> = undone(&root).iter().map(|found| found.finding.to_string()).collect();
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("/etc/sysctl.d/90-nfs.conf:1"), "{found:?}");
+        assert!(
+            found[0].contains("vm/dirty_bytes is undone by /etc/sysctl.d/99-tuned.conf:1: vm/dirty_ratio"),
+            "{found:?}"
+        );
+        let owners = knob_owners(&root);
+        let shown = |threshold| owners.of(Knob::Vm(threshold)).map(ToString::to_string);
+        assert_eq!(
+            shown(Threshold::Limit).unwrap(),
+            "sysctl.d sets it (/etc/sysctl.d/99-tuned.conf:1: vm/dirty_ratio = 30)"
+        );
+        assert_eq!(
+            shown(Threshold::Background).unwrap(),
+            "sysctl.d sets it (/etc/sysctl.d/90-nfs.conf:2: vm/dirty_background_bytes = 67108864)"
+        );
+        put("95-x.conf", "vm.dirty_background_ratio=5\n");
+        assert_eq!(undone(&root).len(), 2);
+    }
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use nfsrahead::conf::check;
 use nfsrahead::conf::finding::{Found, Severity};
+use nfsrahead::conf::knob_owner::undone;
 use nfsrahead::conf::owners::{owners, Owners, Sets, Writer};
 use nfsrahead::conf::policy::Policy;
 use nfsrahead::conf::tuned::Tuned;
@@ -46,6 +47,7 @@ pub fn run(root: &Root, args: &Args) -> Result<ExitCode, Error> {
         .map(|now| now.iter().flat_map(|now| now.device.mounts.clone()).collect());
     let tuned = Tuned::new(&conf, &environment);
     let of_conf = check::check(&conf, &policy, &tuned, mounts.as_deref()).len();
+    owners.found.extend(undone(root));
     // A daemon that applies readahead needs no rule.
     owners
         .found
