@@ -39,6 +39,7 @@ struct World {
     activity: [Activity; 2],
     memory_kib: u64,
     threshold_pages: u64,
+    block_kib: u64,
 }
 
 impl World {
@@ -54,6 +55,7 @@ impl World {
             }; 2],
             memory_kib,
             threshold_pages: memory_kib / 4 / 5,
+            block_kib: 0,
         }
     }
 
@@ -96,7 +98,7 @@ impl World {
                     writeback_pages: 10,
                     threshold_pages: self.threshold_pages,
                     background_pages: self.threshold_pages / 2,
-                    block_written_kib: 0,
+                    block_written_kib: self.block_kib,
                 }),
                 memory_pressure: Some(0),
                 kernel: Some((6, 12)),
@@ -196,6 +198,26 @@ fn done() -> impl Strategy<Value = Done> {
         // A busy server of the same rate over and over.
         Just((0, 150_000_000, 0, 60_000)),
     ]
+}
+
+/// A log that grows a little is no reason to give the machine's limit back; a disk at work is.
+#[test]
+fn disks_at_work_are_told_from_a_log() {
+    let (policy, tuned) = settings("[nfstuned]\napply=vm\nsettle=0\n");
+    for (block_kib, stays) in [(200, true), (100_000, false)] {
+        let mut world = World::new(1 << 20);
+        let busy = (0, 15 * 11_000_000, 0, 60_000);
+        for _ in 0..8 {
+            world.step(&policy, &tuned, [busy, (0, 0, 0, 0)]);
+        }
+        let limit = Knob::Vm(nfsrahead::kernel::knob::Threshold::Limit);
+        assert!(world.ours.contains_key(&limit));
+        for _ in 0..40 {
+            world.block_kib += block_kib;
+            world.step(&policy, &tuned, [(0, 0, 0, 0); 2]);
+        }
+        assert_eq!(world.ours.contains_key(&limit), stays, "{block_kib}");
+    }
 }
 
 proptest! {

@@ -16,6 +16,8 @@ const APART_MS: u64 = 60_000;
 const HALF_LIFE_MS: f64 = 3_600_000.0;
 /// Servers that are unmounted and mounted again, as by an automounter, keep the limit where it is.
 const KEPT_MS: u64 = 10 * 60_000;
+/// A log that is written now and then is no work: less than this in an hour.
+const DISKS_BYTES: f64 = 256.0 * 1048576.0;
 /// Above this share of what is written local disks are at work too.
 const DISKS_SHARE: f64 = 0.2;
 
@@ -56,7 +58,7 @@ impl Track {
     }
 
     fn disks_write(&self) -> bool {
-        self.block_bytes > DISKS_SHARE * (self.block_bytes + self.nfs_bytes)
+        self.block_bytes > DISKS_BYTES && self.block_bytes > DISKS_SHARE * (self.block_bytes + self.nfs_bytes)
     }
 
     /// Empty where the kernel does not show its limits.
