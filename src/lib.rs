@@ -7,6 +7,16 @@
 //! ([`kernel::nfsfs`]) → where is it mounted, only if the configuration asks ([`helper`], with [`kernel::statmount`] or
 //! [`kernel::mountinfo`]) → value and reason ([`readahead`]) → write and read back ([`apply`]).
 //!
+//! `nfstuned`, woken by a timer, devices, mounts, writes of others and requests: a look at the machine ([`sample`]) → what was
+//! learned ([`cycle`]: how fast servers take data, [`writeback::drain`]; how long the way to them is, [`readahead::measure`]) →
+//! decisions with reasons ([`cycle`], with [`readahead`] and [`writeback`]; who else sets a knob, [`conf::knob_owner`]) → those that
+//! may be carried out, ahead of each on record ([`apply::ledger`]) → what it thinks, for others (`state::status`) → in the end
+//! everything back. Beside it, for every client: what was gathered ([`evidence`]) → windows, diagnosis, advice
+//! ([`nconnect::watch`]) → what holds and what came of it (`state::advice`).
+//!
+//! `nfstune status`, `explain`, `apply`, `advise`: the same from the daemon's files, or from samples of their own.
+//! `nfstune record` keeps the files behind a sample ([`record`]), `nfstune replay` takes samples from them.
+//!
 //! `nfstune config`, run by an admin: configuration ([`conf`]) → the present mounts ([`kernel::mountinfo`]) → findings
 //! ([`conf`]) → text or JSON.
 //!
@@ -24,7 +34,7 @@
 //! ([`kernel::mountinfo`]) → which share their connections ([`client`]) → OpenMetrics text ([`report::metrics`]) → standard
 //! output, or a file ([`apply::replace`]).
 //!
-//! The walls: [`readahead`] and [`nconnect`] are pure, `kernel` and `conf` never write, only `apply` writes, and the root
+//! The walls: [`readahead`], [`writeback`], [`nconnect`], [`cycle`] and [`bench`] are pure, `kernel` and `conf` never write, only `apply` writes, and the root
 //! directory is an argument everywhere ([`root::Root`]).
 
 pub mod apply;
