@@ -1,9 +1,10 @@
 //! `make bench`: one call of the static helper against nfs-utils' nfsrahead, and `nfstune metrics` against its mountstats and
-//! nfsiostat, side by side in one run.
+//! nfsiostat, side by side in one run; and what nfstuned costs with many mounts.
 //!
 //! It runs as root of a mount namespace of its own (unshare). Nothing here has NFS in its kernel, so a device is made to
 //! look like NFS: what a case makes up is said in its title.
 
+mod daemon;
 mod measure;
 mod place;
 
@@ -145,6 +146,10 @@ fn main() -> Result<()> {
         &superblocks,
     )?;
     mountstats(&mut out, &place, &tool)?;
+    place.write_mountstats(daemon::MOUNTS, 1)?;
+    let devs = place.write_table(daemon::MOUNTS, place::Others::Nfs)?;
+    place.list_superblocks(&devs)?;
+    daemon::report(&mut out, &tool.with_file_name("nfstuned"), &place, &devs)?;
     targets(&mut out, &real[0], has_interpreter)
 }
 
