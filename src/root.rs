@@ -133,14 +133,9 @@ impl Root {
         self.at("/proc/net/ipv6_route")
     }
 
-    /// All network devices of the namespace (kernel: net/core/net-sysfs.c).
-    pub fn network_devices(&self) -> PathBuf {
-        self.at("/sys/class/net")
-    }
-
-    /// The folder of one of them.
+    /// The folder of one network device (kernel: net/core/net-sysfs.c).
     pub fn network_device(&self, name: &str) -> PathBuf {
-        self.network_devices().join(name)
+        self.at("/sys/class/net").join(name)
     }
 
     /// A network namespace with a name, see ip-netns(8).

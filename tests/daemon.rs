@@ -428,3 +428,31 @@ fn the_machines_limit_outlives_an_unmount_for_a_while() {
     });
     daemon.stop();
 }
+
+/// What was seen of a client is not lost with the daemon: ten busy intervals may lie on both sides of an upgrade.
+#[test]
+fn clients_are_remembered_over_a_restart() {
+    let mut machine = Machine::new("[nfstuned]\ninterval=5\n");
+    machine.mount(51, "nas1:/a", "/a");
+    let at = machine.path().to_owned();
+    let current = || fs::read_to_string(at.join("run/nfstuned/advice.json")).unwrap_or_default();
+    let mut daemon = Daemon::start(&machine);
+    daemon.until("it has looked at the client", || current().contains("\"nas1\""));
+    // The tables of the mount in 15 s of its time, with four requests on the wire.
+    let stats = fs::read_to_string(at.join("proc/self/mountstats")).unwrap();
+    let busy = stats.replace("age:\t7200", "age:\t7215").replace(
+        "        READ: 0 0 0 0 0 0 0 0 0",
+        "        READ: 900 900 0 0 0 0 60000 60000 0",
+    );
+    assert_ne!(stats, busy);
+    fs::write(at.join("proc/self/mountstats"), busy).unwrap();
+    fs::write(at.join("proc/uptime"), "86415.00 1.00\n").unwrap();
+    let is_seen = |text: &str| text.contains("\"busy_intervals\": 1") && text.contains("\"watched_seconds\": 15");
+    daemon.until("it has seen an interval", || is_seen(&current()));
+    daemon.stop();
+    assert_eq!(current(), "");
+    assert!(at.join("var/lib/nfstuned/history.json").exists());
+    let mut daemon = Daemon::start(&machine);
+    daemon.until("it goes on", || is_seen(&current()));
+    daemon.stop();
+}

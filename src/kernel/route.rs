@@ -6,7 +6,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::decimal::decimal;
-use crate::kernel::netlink::{attribute, attribute_text, messages, u32_at, Ask, Protocol, Socket};
+use crate::kernel::netlink::{attribute, attribute_text, messages, u32_at, Ask, End, Protocol, Socket};
 use crate::kernel::read_small;
 use crate::root::Root;
 
@@ -14,8 +14,8 @@ use crate::root::Root;
 const TABLE_LIMIT: usize = 4 << 20;
 const UP: u32 = 0x1;
 const REJECT: u32 = 0x200;
-/// Devices that are looked at: of the host, and below one.
-const DEVICES: usize = 4096;
+/// Files beside a device, and devices below one.
+const ENTRIES: usize = 4096;
 const LOWERS: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Link {
 /// None: no route. On the live system the kernel is asked, with all its rules; elsewhere the tables in /proc are read.
 pub fn link(root: &Root, to: IpAddr) -> Option<Link> {
     let device = match root.is_live() {
-        true => asked(to).and_then(|index| name(root, index)),
+        true => asked(to).and_then(name),
         false => in_tables(root, to),
     };
     let device = device.filter(|name| is_name(name))?;
@@ -76,7 +76,7 @@ fn is_name(name: &str) -> bool {
 /// `lower_NAME` beside a device, for each device that it uses (kernel: net/core/dev.c `netdev_adjacent_sysfs_add`).
 fn lower_names(root: &Root, device: &str) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(root.network_device(device)).into_iter().flatten();
-    entries.take(DEVICES).filter_map(|entry| {
+    entries.take(ENTRIES).filter_map(|entry| {
         let name = entry.ok()?.file_name();
         let name = name.to_str()?.strip_prefix("lower_")?;
         is_name(name).then(|| name.to_owned())
@@ -121,7 +121,7 @@ fn asked(to: IpAddr) -> Option<u32> {
 const RTMSG: usize = 12;
 
 /// The device of an answer to it.
-pub fn parse_route(text: &[u8]) -> (Option<u32>, crate::kernel::netlink::End) {
+pub fn parse_route(text: &[u8]) -> (Option<u32>, End) {
     const RTM_NEWROUTE: u16 = 24;
     const RTA_OIF: u16 = 4;
     let mut index = None;
@@ -132,14 +132,38 @@ pub fn parse_route(text: &[u8]) -> (Option<u32>, crate::kernel::netlink::End) {
     (index, end)
 }
 
-fn name(root: &Root, index: u32) -> Option<String> {
-    let entries = fs::read_dir(root.network_devices()).ok()?;
-    let names = entries
-        .take(DEVICES)
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names
-        .into_iter()
-        .find(|name| number(root, name, "ifindex") == Some(u64::from(index)))
+/// The name of a device (net/core/rtnetlink.c `rtnl_getlink`). Asked, not looked for: a host of containers has thousands.
+fn name(index: u32) -> Option<String> {
+    const RTM_GETLINK: u16 = 18;
+    // struct ifinfomsg: family, padding, type, index, the rest 0.
+    let mut body = vec![0; 4];
+    body.extend(index.to_ne_bytes());
+    body.resize(IFINFOMSG, 0);
+    let mut name = None;
+    let socket = Socket::open(Protocol::Route).ok()?;
+    let asked = socket.ask(RTM_GETLINK, Ask::One, &body, |text| {
+        let (found, end) = parse_link(text);
+        name = found;
+        end
+    });
+    asked.ok().and(name)
+}
+
+const IFINFOMSG: usize = 16;
+
+/// The name in an answer to it.
+pub fn parse_link(text: &[u8]) -> (Option<String>, End) {
+    const RTM_NEWLINK: u16 = 16;
+    const IFLA_IFNAME: u16 = 3;
+    let mut name = None;
+    let end = messages(text, RTM_NEWLINK, |body| {
+        let value = body
+            .get(IFINFOMSG..)
+            .and_then(|attributes| attribute(attributes, IFLA_IFNAME));
+        let value = value.and_then(|value| value.split(|b| *b == 0).next());
+        name = value.and_then(|value| String::from_utf8(value.to_vec()).ok());
+    });
+    (name, end)
 }
 
 fn in_tables(root: &Root, to: IpAddr) -> Option<String> {

@@ -437,6 +437,9 @@ pub fn netlink(data: &[u8]) {
         assert!(socket.out_of_order.is_none() || socket.bytes_sent.is_some());
     }
     nfsrahead::kernel::route::parse_route(data);
+    if let (Some(name), _) = nfsrahead::kernel::route::parse_link(data) {
+        assert!(!name.contains('\0'));
+    }
     for kind in [0, 2, 4] {
         let value = nfsrahead::kernel::netlink::attribute(data, kind).unwrap_or_default();
         assert!(value.len() <= data.len());
