@@ -143,8 +143,8 @@ watch() {
 runs() { grep -c sched_process_exec: /sys/kernel/tracing/trace; }
 devices() { grep -c writeback_bdi_register: /sys/kernel/tracing/trace; }
 
-# Names that a test has left in an export.
-left_in() { find "$1" -mindepth 1 ! -name sub; }
+# What a benchmark has left in an export: its own file, or what NFS keeps of one that is open still.
+left_in() { find "$1" \( -name '.nfstune-bench-*' -o -name '.nfs0*' \); }
 
 settle() { udevadm settle -t 100; }
 
