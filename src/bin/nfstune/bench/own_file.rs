@@ -1,6 +1,7 @@
 //! The file that a measurement writes. It loses its name before anything is in it: whatever ends the program, SIGKILL
 //! included, the kernel closes the file and with that it is gone (NFS keeps it as `.nfsXXXX` up to then). Only a client that
-//! crashes leaves such a name behind.
+//! crashes leaves such a name behind, or SIGKILL between the two requests: so a measurement makes one file, once, before it
+//! changes anything.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -46,6 +47,15 @@ impl OwnFile {
     pub fn len(&self) -> Result<u64> {
         let length = self.file.metadata().map(|metadata| metadata.len());
         length.map_err(Error::io("look at the file made in", &self.folder))
+    }
+
+    /// Emptied and opened again, for writing: closing it sends what is left.
+    pub fn anew(&self) -> io::Result<OwnFile> {
+        let opened = OpenOptions::new().write(true).truncate(true).open(self.name());
+        Ok(OwnFile {
+            file: opened?,
+            folder: self.folder.clone(),
+        })
     }
 
     /// Opened again, for reading: the kernel copies the readahead of the device into each open file.

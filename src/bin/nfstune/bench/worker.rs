@@ -68,6 +68,12 @@ impl Worker {
         }
     }
 
+    /// Left to the thread; nobody waits for it.
+    pub fn later(&self, job: impl FnOnce() + Send + 'static) {
+        // A thread that has gone has nothing left to wait for either.
+        let _ = self.jobs.send(Box::new(job));
+    }
+
     fn hung(&self, since: Instant) -> Error {
         let seconds = since.elapsed().as_secs();
         let why = std::io::Error::other(format!("no answer from the server for {seconds} s"));

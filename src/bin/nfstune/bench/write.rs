@@ -204,7 +204,18 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn measure(&self, root: &Root, knobs: &mut Option<Knobs>, outcome: &mut Write) -> Result<()> {
-        self.pass(Kind::AsItIs, outcome)?;
+        self.progress.say("making a file");
+        let (folder, dev) = (self.target.folder.clone(), self.target.dev);
+        let make = move || OwnFile::make(&folder, dev).map(Arc::new);
+        let own = self.worker.run(Duration::ZERO, &self.stop, &self.progress, make)??;
+        let result = self.passes(&own, root, knobs, outcome);
+        // Closing it asks the server.
+        self.worker.later(move || drop(own));
+        result
+    }
+
+    fn passes(&self, own: &Arc<OwnFile>, root: &Root, knobs: &mut Option<Knobs>, outcome: &mut Write) -> Result<()> {
+        self.pass(own, Kind::AsItIs, outcome)?;
         // All passes write as much as the first one could in its time.
         let written = outcome.done.first().map_or(0, |done| done.figures.bytes);
         if written < outcome.size_bytes && written > 0 {
@@ -239,19 +250,19 @@ impl Bench<'_> {
                     _ => knobs.restore()?,
                 }
             }
-            self.pass(kind, outcome)?;
+            self.pass(own, kind, outcome)?;
         }
         Ok(())
     }
 
     /// What is there of a pass that fails counts too.
-    fn pass(&self, kind: Kind, outcome: &mut Write) -> Result<()> {
+    fn pass(&self, own: &Arc<OwnFile>, kind: Kind, outcome: &mut Write) -> Result<()> {
         self.progress
             .say(format!("writing {}, {}", shown_bytes(outcome.size_bytes), kind.name()));
         let shared = Arc::new(Mutex::new(Progressing::default()));
         let job = Job {
+            own: Arc::clone(own),
             folder: self.target.folder.clone(),
-            dev: self.target.dev,
             size: outcome.size_bytes,
             is_size_wanted: self.plan.size.is_some(),
             record: self.plan.record,
@@ -293,8 +304,8 @@ fn locked(shared: &Mutex<Progressing>) -> MutexGuard<'_, Progressing> {
 }
 
 struct Job {
+    own: Arc<OwnFile>,
     folder: PathBuf,
-    dev: Option<nfsrahead::kernel::bdi::Dev>,
     size: u64,
     is_size_wanted: bool,
     record: u64,
@@ -306,7 +317,9 @@ struct Job {
 
 impl Job {
     fn run(mut self) -> Result<()> {
-        let own = OwnFile::make(&self.folder, self.dev)?;
+        let failed = |e| Error::io("write a file in", &self.folder)(e);
+        // What the pass before has left there is no longer needed.
+        let own = self.own.anew().map_err(failed)?;
         let room = whole(ROOM_SHARE * float(own.room_bytes()?));
         if room < self.size && (self.is_size_wanted || room < self.record) {
             let why = format!(
@@ -314,7 +327,7 @@ impl Job {
                 shown_bytes(room),
                 shown_bytes(self.size)
             );
-            return Err(Error::io("write a file in", &self.folder)(std::io::Error::other(why)));
+            return Err(failed(std::io::Error::other(why)));
         }
         self.size = self.size.min(room);
         locked(&self.shared).size = Some(self.size);
@@ -322,7 +335,7 @@ impl Job {
             Engine::Own => self.by_us(own),
             Engine::Fio => self.by_fio(&own),
         };
-        result.map_err(Error::io("write a file in", &self.folder))
+        result.map_err(failed)
     }
 
     fn by_us(&self, own: OwnFile) -> std::io::Result<()> {
