@@ -171,8 +171,9 @@ argument() { sed -n "s/.*$1=\([^ ]*\).*/\1/p" /proc/cmdline; }
 
 # run_tests LIBRARY [SECONDS]: those that the command line names, each in a shell of its own with LIBRARY read; then the tally
 run_tests() {
-    local tally
+    local tally pair
     export library="$1"
+    for pair in $(argument vmset | tr , ' '); do export "${pair?}"; done
     for test in $(argument vmtest | tr , ' '); do
         export test
         echo "=== $test"

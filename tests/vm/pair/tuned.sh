@@ -3,8 +3,8 @@
 # a minute of writing to unlearn that: so each run is a mount of its own.
 # shellcheck shell=dash
 shape 100 1
-mib=160
-rounds=2
+mib=${mib:-160}
+rounds=${rounds:-2}
 
 # measure NAME: one writer on a new mount; adds to the sums in write_ms_NAME, fsync_ms_NAME, kib_s_NAME
 measure() {
@@ -13,7 +13,7 @@ measure() {
     from_server vers=4.2
     # Its limits, where nfstuned has some for it.
     sleep 4
-    line=$(write_file $mib 1024)
+    line=$(write_file "$mib" 1024)
     note "$(printf '%-6s %s' "$name" "$line")"
     for one in write_ms fsync_ms kib_s; do
         value=$(field $one "$line")
@@ -36,7 +36,7 @@ from_server vers=4.2
 if has_bdi_limits; then applies="bdi vm"; else applies=vm; fi
 stock_vm=$(vm_knobs)
 
-for _ in $(seq $rounds); do measure stock; done
+for _ in $(seq "$rounds"); do measure stock; done
 
 note "learning"
 tuned "${applies%% *}"
@@ -51,9 +51,9 @@ for apply in $applies; do
     tuned "$apply"
     if [ "$apply" = bdi ]; then holds "limited" wait_for 15 is_limited; else holds "limited" wait_for 15 vm_is_ours; fi
     if [ "$apply" = bdi ]; then note "limits: $(knobs /mnt/x)"; else note "limits: $(vm_knobs)"; fi
-    for _ in $(seq $rounds); do measure "$apply"; done
+    for _ in $(seq "$rounds"); do measure "$apply"; done
     # In the middle of a run.
-    write_file $mib 1024 >/dev/null &
+    write_file "$mib" 1024 >/dev/null &
     sleep 5
     daemon_kill
     vm_is_stock() { [ "$(vm_knobs)" = "$stock_vm" ]; }
