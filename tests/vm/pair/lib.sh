@@ -61,12 +61,13 @@ local_disk() {
     mount LABEL=local /mnt/disk
 }
 
-# write_file MIB KIB [FILE]: anew, in calls of KIB: the writer's second line
+# write_file MIB KIB [FILE]: anew, in calls of KIB: the writer's second line; its first is in /run/steps
 write_file() {
     rm -f "${3:-/mnt/x/written}"
     sync
     echo 3 >/proc/sys/vm/drop_caches
-    writer "${3:-/mnt/x/written}" "$1" "$2" sync | tail -n 1
+    writer "${3:-/mnt/x/written}" "$1" "$2" sync >/run/steps
+    sed -n 2p /run/steps
 }
 # field NAME LINE: its value
 field() { echo " $2" | sed -n "s/.* $1=\([0-9]*\).*/\1/p"; }
