@@ -10,10 +10,14 @@ UNITDIR    ?= $(PREFIX)/lib/systemd/system
 NOTIFY     ?= $(shell systemctl --version 2>/dev/null | awk 'NR == 1 { exit !($$2 >= 253) }' && echo notify-reload || echo notify)
 MANDIR     ?= $(PREFIX)/share/man
 BASHDIR    ?= $(PREFIX)/share/bash-completion/completions
-ZSHDIR     ?= $(PREFIX)/share/zsh/vendor-completions
+ZSHDIR     ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR    ?= $(PREFIX)/share/fish/vendor_completions.d
 DOCDIR     ?= $(PREFIX)/share/doc/nfsrahead
 DESTDIR    ?=
+
+# What is made from templates, and where cargo puts the tools.
+BUILD    ?= target
+PROGRAMS ?= target/release
 
 CARGO ?= cargo
 SHELL := /bin/bash
@@ -27,12 +31,12 @@ TARGET ?= $(shell test -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)" && ech
 HELPER := target/helper/$(TARGET)/release/nfsrahead
 
 .DEFAULT_GOAL := help
-.PHONY: help all helper helper-path tools rules units completions installed deb check-deb vendor setup demo check check-vm tool-static bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
+.PHONY: help all helper helper-path tools rules units manuals completions installed deb check-deb vendor setup demo check check-vm tool-static bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-all: helper tools rules units ## all programs and files to install
+all: helper tools rules units manuals ## all programs and files to install
 
 # --target keeps the static flags away from procedural macros. The helper gets only its own few crates.
 helper: ## the static helper that udev runs
@@ -42,37 +46,45 @@ helper: ## the static helper that udev runs
 tools: ## the admin's command line tool and the daemon
 	$(CARGO) build --locked --release --no-default-features --features cli,daemon --bin nfstune --bin nfstuned
 
-rules: target/99-nfs.rules ## the udev rule, made for LIBEXECDIR
+# Made anew each time: paths on the command line are newer than any file.
+.PHONY: FORCE
+FILL = @mkdir -p $(@D) && sed -e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g; s|@SBINDIR@|$(SBINDIR)|g; s|@BINDIR@|$(BINDIR)|g' \
+	-e 's|@UDEVDIR@|$(UDEVDIR)|g; s|@NOTIFY@|$(NOTIFY)|g' \
+	-e '/@RELOAD@/$(if $(filter notify,$(NOTIFY)),s|.*|ExecReload=kill -HUP $$MAINPID|,d)' $< >$@
 
-target/99-nfs.rules: udev/99-nfs.rules.in Makefile
-	@mkdir -p target
-	sed 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' $< > $@
+rules: $(BUILD)/99-nfs.rules ## the udev rule, made for LIBEXECDIR
 
-units: target/nfstuned.service ## the service of the daemon, made for its paths
+$(BUILD)/99-nfs.rules: udev/99-nfs.rules.in FORCE
+	$(FILL)
 
-target/nfstuned.service: systemd/nfstuned.service.in Makefile
-	@mkdir -p target
-	sed -e 's|@SBINDIR@|$(SBINDIR)|g; s|@BINDIR@|$(BINDIR)|g; s|@NOTIFY@|$(NOTIFY)|' \
-		-e '/@RELOAD@/$(if $(filter notify,$(NOTIFY)),s|.*|ExecReload=kill -HUP $$MAINPID|,d)' $< > $@
+units: $(BUILD)/nfstuned.service ## the service of the daemon, made for its paths
+
+$(BUILD)/nfstuned.service: systemd/nfstuned.service.in FORCE
+	$(FILL)
+
+manuals: $(BUILD)/nfsrahead.8 ## the man page that names paths
+
+$(BUILD)/nfsrahead.8: man/nfsrahead.8.in FORCE
+	$(FILL)
 
 completions: tools ## for bash, zsh and fish
-	@mkdir -p target/completions
-	for shell in bash zsh fish; do target/release/nfstune completions $$shell > target/completions/$$shell || exit; done
+	@mkdir -p $(BUILD)/completions
+	set -e; for shell in bash zsh fish; do $(PROGRAMS)/nfstune completions $$shell > $(BUILD)/completions/$$shell; done
 
 # Every file that is installed: its mode, where it is built, where it goes.
 define FILES
 0755 $(HELPER) $(LIBEXECDIR)/nfsrahead
-0755 target/release/nfstune $(BINDIR)/nfstune
-0755 target/release/nfstuned $(SBINDIR)/nfstuned
-0644 target/99-nfs.rules $(UDEVDIR)/rules.d/99-nfs.rules
-0644 target/nfstuned.service $(UNITDIR)/nfstuned.service
-0644 man/nfsrahead.8 $(MANDIR)/man8/nfsrahead.8
+0755 $(PROGRAMS)/nfstune $(BINDIR)/nfstune
+0755 $(PROGRAMS)/nfstuned $(SBINDIR)/nfstuned
+0644 $(BUILD)/99-nfs.rules $(UDEVDIR)/rules.d/99-nfs.rules
+0644 $(BUILD)/nfstuned.service $(UNITDIR)/nfstuned.service
+0644 $(BUILD)/nfsrahead.8 $(MANDIR)/man8/nfsrahead.8
 0644 man/nfstuned.8 $(MANDIR)/man8/nfstuned.8
 0644 man/nfsrahead.conf.5 $(MANDIR)/man5/nfsrahead.conf.5
 0644 man/nfstune.1 $(MANDIR)/man1/nfstune.1
-0644 target/completions/bash $(BASHDIR)/nfstune
-0644 target/completions/zsh $(ZSHDIR)/_nfstune
-0644 target/completions/fish $(FISHDIR)/nfstune.fish
+0644 $(BUILD)/completions/bash $(BASHDIR)/nfstune
+0644 $(BUILD)/completions/zsh $(ZSHDIR)/_nfstune
+0644 $(BUILD)/completions/fish $(FISHDIR)/nfstune.fish
 0644 conf/nfs.conf.d/nfsrahead.conf $(DOCDIR)/examples/nfsrahead.conf
 0644 conf/nfs.conf.d/nfstuned.conf $(DOCDIR)/examples/nfstuned.conf
 endef
@@ -83,6 +95,7 @@ install: all completions ## into $(DESTDIR)$(PREFIX)
 
 uninstall: ## what install put there
 	set -e; while read -r mode from to; do rm -f "$(DESTDIR)$$to"; done <<<"$$FILES"
+	for dir in $(DOCDIR)/examples $(DOCDIR); do rmdir "$(DESTDIR)$$dir" 2>/dev/null || true; done
 
 installed: ## the list of what install puts there: mode and path
 	@while read -r mode from to; do echo "$$mode $$to"; done <<<"$$FILES"

@@ -50,7 +50,7 @@ fn help(program: &str, arguments: &[&str]) -> String {
 fn every_flag_of_the_helper() {
     let said = flags(&help(env!("CARGO_BIN_EXE_nfsrahead"), &[]));
     assert!(said.contains("dry-run"));
-    assert_eq!(said, documented_flags(&read("man/nfsrahead.8")));
+    assert_eq!(said, documented_flags(&read("man/nfsrahead.8.in")));
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn every_family_of_metrics() {
 
 #[test]
 fn pages_are_clean() {
-    let pages = ["man/nfsrahead.8", "man/nfsrahead.conf.5", "man/nfstune.1"];
+    let pages = ["man/nfsrahead.8.in", "man/nfsrahead.conf.5", "man/nfstune.1", "man/nfstuned.8"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let linted = Command::new("mandoc")
         .arg("-Tlint")
