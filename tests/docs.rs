@@ -265,7 +265,12 @@ fn every_family_of_metrics() {
 
 #[test]
 fn pages_are_clean() {
-    let pages = ["man/nfsrahead.8.in", "man/nfsrahead.conf.5", "man/nfstune.1", "man/nfstuned.8"];
+    let pages = [
+        "man/nfsrahead.8.in",
+        "man/nfsrahead.conf.5",
+        "man/nfstune.1",
+        "man/nfstuned.8",
+    ];
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let linted = Command::new("mandoc")
         .arg("-Tlint")

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test fails by panicking
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,32 +14,214 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The exact list; a file more or less is a decision.
-#[test]
-fn the_list_of_files() {
+/// What is installed where nobody says otherwise: a file more or less is a decision.
+const INSTALLED: &str = "\
+0644 usr/lib/systemd/system/nfstuned.service
+0644 usr/lib/udev/rules.d/99-nfs.rules
+0644 usr/share/bash-completion/completions/nfstune
+0644 usr/share/doc/nfsrahead/examples/nfsrahead.conf
+0644 usr/share/doc/nfsrahead/examples/nfstuned.conf
+0644 usr/share/fish/vendor_completions.d/nfstune.fish
+0644 usr/share/man/man1/nfstune.1
+0644 usr/share/man/man5/nfsrahead.conf.5
+0644 usr/share/man/man8/nfsrahead.8
+0644 usr/share/man/man8/nfstuned.8
+0644 usr/share/zsh/site-functions/_nfstune
+0755 usr/bin/nfstune
+0755 usr/libexec/nfsrahead
+0755 usr/sbin/nfstuned
+";
+
+/// `make` with the programs of this build for those of a release, which nothing here builds; what it makes goes to `build`.
+fn make(build: &Path, arguments: &[&str]) -> String {
+    let programs = Path::new(env!("CARGO_BIN_EXE_nfstune")).parent().unwrap();
     let output = Command::new("make")
-        .args(["-s", "installed"])
+        .args(["-s", "-o", "helper", "-o", "tools"])
+        .arg(format!("BUILD={}", build.display()))
+        .arg(format!("PROGRAMS={}", programs.display()))
+        .arg(format!("HELPER={}", env!("CARGO_BIN_EXE_nfsrahead")))
+        .args(arguments)
         .current_dir(here())
+        .env_remove("MAKEFLAGS")
         .output()
         .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let expected = "\
-0755 /usr/libexec/nfsrahead
-0755 /usr/bin/nfstune
-0755 /usr/sbin/nfstuned
-0644 /usr/lib/udev/rules.d/99-nfs.rules
-0644 /usr/lib/systemd/system/nfstuned.service
-0644 /usr/share/man/man8/nfsrahead.8
-0644 /usr/share/man/man8/nfstuned.8
-0644 /usr/share/man/man5/nfsrahead.conf.5
-0644 /usr/share/man/man1/nfstune.1
-0644 /usr/share/bash-completion/completions/nfstune
-0644 /usr/share/zsh/vendor-completions/_nfstune
-0644 /usr/share/fish/vendor_completions.d/nfstune.fish
-0644 /usr/share/doc/nfsrahead/examples/nfsrahead.conf
-0644 /usr/share/doc/nfsrahead/examples/nfstuned.conf
-";
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// All files below `root` by mode and path, and the modes of all folders.
+fn files(root: &Path) -> (String, BTreeSet<u32>) {
+    let (mut all, mut folders) = (Vec::new(), BTreeSet::new());
+    let mut todo = vec![root.to_owned()];
+    while let Some(folder) = todo.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let mode = fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o7777;
+            if path.is_dir() {
+                folders.insert(mode);
+                todo.push(path);
+            } else {
+                all.push(format!("{mode:04o} {}\n", path.strip_prefix(root).unwrap().display()));
+            }
+        }
+    }
+    all.sort();
+    (all.concat(), folders)
+}
+
+#[test]
+fn install_and_uninstall() {
+    let (build, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let destination = format!("DESTDIR={}", root.path().display());
+    make(build.path(), &["install", &destination]);
+    assert_eq!(files(root.path()), (INSTALLED.to_owned(), BTreeSet::from([0o755])));
+    let mut listed: Vec<String> = make(build.path(), &["installed"])
+        .lines()
+        .map(|line| line.replacen(" /", " ", 1) + "\n")
+        .collect();
+    listed.sort();
+    assert_eq!(listed.concat(), INSTALLED);
+
+    // What somebody else has put there stays.
+    let foreign = root.path().join("usr/share/man/man8/udevd.8");
+    fs::write(&foreign, "").unwrap();
+    make(build.path(), &["uninstall", &destination]);
+    assert_eq!(files(root.path()).0, "0644 usr/share/man/man8/udevd.8\n");
+    assert!(!root.path().join("usr/share/doc/nfsrahead").exists());
+}
+
+/// Other paths reach every file that names them, and the last ones said are those that count.
+#[test]
+fn every_path_is_decided_in_one_place() {
+    let (build, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let destination = format!("DESTDIR={}", root.path().display());
+    make(build.path(), &["rules", "units", "manuals", "NOTIFY=notify"]);
+    make(
+        build.path(),
+        &[
+            "install",
+            &destination,
+            "NOTIFY=notify-reload",
+            "PREFIX=/opt/n",
+            "SBINDIR=/s",
+            "LIBEXECDIR=/l",
+            "UDEVDIR=/u",
+        ],
+    );
+    let read = |path: &str| fs::read_to_string(root.path().join(path)).unwrap();
+    let rule = read("u/rules.d/99-nfs.rules");
+    let unit = read("opt/n/lib/systemd/system/nfstuned.service");
+    let page = read("opt/n/share/man/man8/nfsrahead.8");
+    assert!(rule.contains("PROGRAM==\"/l/nfsrahead "), "{rule}");
+    for line in [
+        "Type=notify-reload",
+        "ExecStart=/s/nfstuned",
+        "ExecStopPost=/opt/n/bin/nfstune restore",
+    ] {
+        assert!(unit.lines().any(|is| is == line), "{line}: {unit}");
+    }
+    assert!(!unit.contains("ExecReload"));
+    assert!(page.contains("/l/nfsrahead") && page.contains("/u/rules.d/99-nfs.rules"));
+    for text in [rule, unit, page] {
+        assert!(
+            text.split('@')
+                .all(|part| part.is_empty() || !part.chars().all(|c| c.is_ascii_uppercase())),
+            "{text}"
+        );
+        assert!(!text.contains("/usr/l") && !text.contains("/usr/s"), "{text}");
+    }
+    assert!(!root.path().join("usr").exists());
+    make(build.path(), &["units", "NOTIFY=notify"]);
+    let unit = fs::read_to_string(build.path().join("nfstuned.service")).unwrap();
+    assert!(
+        unit.contains("\nType=notify\nExecStart=/usr/sbin/nfstuned\nExecReload=kill -HUP $MAINPID\n"),
+        "{unit}"
+    );
+}
+
+/// The shells read them, and they know every verb.
+#[test]
+fn completions() {
+    let help = Command::new(env!("CARGO_BIN_EXE_nfstune"))
+        .arg("--help")
+        .output()
+        .unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let verbs: Vec<&str> = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .map_while(|line| line.split_whitespace().next())
+        .collect();
+    assert!(verbs.len() > 10, "{help}");
+    let dir = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_nfstune"))
+            .args(["completions", shell])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        for verb in &verbs {
+            assert!(text.contains(verb), "{shell}: {verb}");
+        }
+        let file = dir.path().join(shell);
+        fs::write(&file, text).unwrap();
+        match Command::new(shell).arg("-n").arg(&file).output() {
+            Ok(output) => assert!(
+                output.status.success() && output.stderr.is_empty(),
+                "{shell}: {output:?}"
+            ),
+            Err(_) => common::skip(&format!("{shell} is not installed")),
+        }
+    }
+}
+
+/// As systemd reads it: no line that it does not know, and not more exposed than it has to be.
+#[test]
+fn the_unit() {
+    let build = tempfile::tempdir().unwrap();
+    let programs = Path::new(env!("CARGO_BIN_EXE_nfstuned")).parent().unwrap().display();
+    let unit = build.path().join("nfstuned.service");
+    // Known to every systemd: what is here may be older than 253.
+    make(
+        build.path(),
+        &[
+            "units",
+            "NOTIFY=notify",
+            &format!("SBINDIR={programs}"),
+            &format!("BINDIR={programs}"),
+        ],
+    );
+    let text = fs::read_to_string(&unit).unwrap();
+    // Each of them hides mounts, the kernel's files of NFS, or takes uid 0 away.
+    for never in [
+        "ProtectHome",
+        "PrivateNetwork",
+        "PrivateUsers",
+        "ProtectProc",
+        "ProcSubset",
+        "DynamicUser",
+        "PrivateTmp",
+        "PrivateMounts",
+    ] {
+        assert!(!text.contains(&format!("\n{never}=")), "{never}");
+    }
+    assert!(text.contains("\nProtectSystem=full\n"));
+    // Nobody is asked where no root and no systemd runs.
+    for arguments in [
+        &["verify", "--man=no"][..],
+        // Tenths: an exposure of 2.5 at most.
+        &["security", "--offline=yes", "--no-pager", "--threshold=25"][..],
+    ] {
+        match Command::new("systemd-analyze").args(arguments).arg(&unit).output() {
+            Ok(output) => {
+                let said = String::from_utf8(output.stderr).unwrap();
+                let about_us = said.lines().filter(|line| line.contains("nfstuned")).count();
+                assert!(output.status.success() && about_us == 0, "{arguments:?}: {said}");
+            }
+            Err(_) => common::skip("systemd-analyze is not installed"),
+        }
+    }
 }
 
 fn examples() -> Vec<PathBuf> {
@@ -130,7 +315,11 @@ fn examples_are_right_with_and_without_their_marks() {
     }
 }
 
-/// Maintainer scripts, the spec's shell and other recipes are at least shell that can be read.
+fn packaging(file: &str) -> String {
+    fs::read_to_string(here().join("packaging").join(file)).unwrap()
+}
+
+/// Maintainer scripts and recipes are at least shell that can be read.
 #[test]
 fn scripts_can_be_read() {
     let mut scripts: Vec<PathBuf> = fs::read_dir(here().join("packaging/debian"))
@@ -144,11 +333,83 @@ fn scripts_can_be_read() {
             })
         })
         .collect();
-    assert!(scripts.len() >= 4);
+    assert!(scripts.len() >= 5);
     scripts.push(here().join("packaging/arch/PKGBUILD"));
     scripts.push(here().join("packaging/alpine/APKBUILD"));
     for script in scripts {
         let status = Command::new("bash").arg("-n").arg(&script).status().unwrap();
         assert!(status.success(), "{}", script.display());
+    }
+}
+
+/// Nix and YAML are read by their own readers. Nothing is built or applied here.
+#[test]
+fn recipes_can_be_read() {
+    let nix = Command::new("nix-instantiate")
+        .args(["--parse", "packaging/nix/default.nix"])
+        .current_dir(here())
+        .output();
+    match nix {
+        Ok(output) => assert!(output.status.success(), "{output:?}"),
+        Err(_) => common::skip("nix-instantiate is not installed"),
+    }
+    let script = "import sys, yaml; print([d['kind'] for d in yaml.safe_load_all(open(sys.argv[1]))])";
+    let yaml = Command::new("/usr/bin/python3")
+        .args(["-c", script, "packaging/container/daemonset.yaml"])
+        .current_dir(here())
+        .output();
+    match yaml {
+        Ok(output) if output.status.success() => assert_eq!(output.stdout, b"['DaemonSet']\n"),
+        Ok(output) if !output.stderr.ends_with(b"No module named 'yaml'\n") => panic!("{output:?}"),
+        _ => common::skip("python3-yaml is not installed"),
+    }
+    for line in packaging("container/Containerfile").lines() {
+        let word = line.split(' ').next().unwrap();
+        assert!(
+            ["", "#", "FROM", "RUN", "COPY", "WORKDIR", "ENTRYPOINT"].contains(&word),
+            "{line}"
+        );
+    }
+}
+
+/// One version everywhere.
+#[test]
+fn versions_agree() {
+    let version = env!("CARGO_PKG_VERSION");
+    for (file, line) in [
+        ("debian/changelog", format!("nfsrahead ({version}-1) ")),
+        ("rpm/nfsrahead.spec", format!("Version:        {version}\n")),
+        ("arch/PKGBUILD", format!("\npkgver={version}\n")),
+        ("alpine/APKBUILD", format!("\npkgver={version}\n")),
+        ("nix/default.nix", format!("version = \"{version}\";")),
+        ("container/daemonset.yaml", format!("image: nfstuned:{version}\n")),
+    ] {
+        assert!(packaging(file).contains(&line), "{file}: {line}");
+    }
+}
+
+/// Every file that is installed is in one package of each recipe that lists files.
+#[test]
+fn every_file_is_in_a_package() {
+    let debian = packaging("debian/nfsrahead.install")
+        + &packaging("debian/nfstuned.install")
+        + &packaging("debian/not-installed");
+    let lists = [
+        ("debian", debian),
+        ("rpm", packaging("rpm/nfsrahead.spec")),
+        ("arch", packaging("arch/PKGBUILD")),
+    ];
+    for line in INSTALLED.lines() {
+        let path = Path::new(line.split_once(' ').unwrap().1);
+        let name = path.file_name().unwrap().to_str().unwrap();
+        for (who, list) in &lists {
+            let examples = *who == "rpm" && path.starts_with("usr/share/doc");
+            let wanted = if examples { "examples" } else { name };
+            let named = list.split_whitespace().any(|word| {
+                let word = word.strip_suffix('*').unwrap_or(word);
+                word.ends_with(&format!("/{wanted}"))
+            });
+            assert!(named, "{who}: {line}");
+        }
     }
 }
