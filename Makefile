@@ -19,7 +19,8 @@ DESTDIR    ?=
 BUILD    ?= target
 PROGRAMS ?= target/release
 
-CARGO ?= cargo
+# The crates of a source package: see `make dist`.
+CARGO ?= cargo $(if $(wildcard vendor/config.toml),--offline --config vendor/config.toml)
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
@@ -31,7 +32,7 @@ TARGET ?= $(shell test -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)" && ech
 HELPER := target/helper/$(TARGET)/release/nfsrahead
 
 .DEFAULT_GOAL := help
-.PHONY: help all helper helper-path tools rules units manuals completions installed deb check-deb vendor setup demo check check-vm tool-static bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
+.PHONY: help all helper helper-path tools rules units manuals completions installed deb dist check-packages setup demo check check-vm tool-static bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -100,22 +101,30 @@ uninstall: ## what install put there
 installed: ## the list of what install puts there: mode and path
 	@while read -r mode from to; do echo "$$mode $$to"; done <<<"$$FILES"
 
-# Debian packages, in target/deb. On Debian 12 cargo and rustc come from rustup: their packages are too old, so -d.
+# Debian packages of what is checked out, in target/deb. On Debian 12 cargo and rustc come from rustup: its own are too old, so -d.
 deb: ## Debian packages, into target/deb
 	rm -rf target/deb && mkdir -p target/deb/source
-	git archive HEAD | tar -x -C target/deb/source
+	git ls-files -z | tar -c --null -T - | tar -x -C target/deb/source
 	cp -a packaging/debian target/deb/source/debian
 	ln -s ../../../target target/deb/source/target
 	cd target/deb/source && dpkg-buildpackage -b -us -uc -d
 
-check-deb: deb ## the packages: lintian, and over nfs-common in a virtual machine
-	tests/packages target/deb
-	rpmspec -q packaging/rpm/nfsrahead.spec
+# For builds without a network. The second archive goes into the first one's folder, and the Makefile sees that it is there.
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p;T;q' Cargo.toml)
+RELEASE := nfsrahead-$(VERSION)
+TAR     := tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(shell git log -1 --format=%ct 2>/dev/null) -cz
 
-# For builds without a network: the crates, beside a checkout, and what tells cargo to use them.
-vendor: ## every crate, into vendor/
-	mkdir -p .cargo
-	$(CARGO) vendor --locked vendor > .cargo/config.toml
+dist: ## sources and every crate of the last commit, two archives in target/dist
+	rm -rf target/dist && mkdir -p target/dist
+	git archive --prefix=$(RELEASE)/ HEAD | gzip -n >target/dist/$(RELEASE).tar.gz
+	cd target/dist && tar -xzf $(RELEASE).tar.gz && cd $(RELEASE) && \
+		{ $(CARGO) vendor --locked vendor >../config.toml 2>../log || { cat ../log; exit 1; }; } && mv ../config.toml vendor/ && \
+		$(TAR) -f ../$(RELEASE)-vendor.tar.gz vendor
+	rm -r target/dist/$(RELEASE) target/dist/log
+
+check-packages: deb dist ## the packages as they are built, checked, and over nfs-common in a virtual machine
+	tests/rpm target/dist
+	tests/packages target/deb
 
 fmt: ## formatting, checked
 	$(CARGO) fmt --check
@@ -133,7 +142,7 @@ shell-lint: ## shellcheck
 setup: ## Debian packages that check needs (installs them if root)
 	tests/setup
 
-check: setup fmt lint shell-lint test check-vm check-deb ## everything: this machine, then real NFS in a virtual machine
+check: setup fmt lint shell-lint test check-vm check-packages ## everything: this machine, then real NFS in a virtual machine
 
 # What runs in a guest with systemd.
 GUEST_PARTS := --put target/release/nfstuned=/usr/sbin/nfstuned --put target/release/nfstune=/usr/bin/nfstune \
@@ -142,6 +151,7 @@ GUEST_PARTS := --put target/release/nfstuned=/usr/sbin/nfstuned --put target/rel
 check-vm: helper tools units tool-static ## real kernels, real NFS, real udev in a virtual machine; KERNEL=newest adds a kernel, TEST=name picks tests
 	tests/vm/run --helper $(HELPER) --tool $(TOOL) $(if $(TEST),--test $(TEST))
 	$(if $(TEST),,tests/vm/run-os $(GUEST_PARTS) --test boot,tuned)
+	$(if $(TEST),,tests/vm/boots $(HELPER))
 	$(if $(TEST),,tests/vm/run-pair --test local-disk)
 	$(if $(TEST),,tests/vm/run-pair --client os $(GUEST_PARTS) --test tuned)
 
