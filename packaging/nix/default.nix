@@ -1,4 +1,5 @@
-# nix-build packaging/nix: the helper, the daemon and the admin's command, below one prefix.
+# nix-build packaging/nix: the helper, the daemon and the admin's command, below one prefix. For NixOS: services.udev.packages
+# takes the rule, which names the helper by its path, and systemd.packages the unit.
 { pkgs ? import <nixpkgs> { } }:
 
 pkgs.rustPlatform.buildRustPackage {
@@ -8,10 +9,19 @@ pkgs.rustPlatform.buildRustPackage {
   cargoLock.lockFile = ../../Cargo.lock;
 
   nativeBuildInputs = [ pkgs.pkg-config ];
-  buildInputs = [ pkgs.systemdLibs ];
+  # The helper is static.
+  buildInputs = [ pkgs.systemdLibs pkgs.glibc.static ];
 
-  buildPhase = "make all completions PREFIX=$out NOTIFY=notify-reload";
-  installPhase = "make install PREFIX=$out NOTIFY=notify-reload";
+  buildPhase = ''
+    runHook preBuild
+    make all completions SHELL=$SHELL PREFIX=$out NOTIFY=notify-reload
+    runHook postBuild
+  '';
+  installPhase = ''
+    runHook preInstall
+    make install SHELL=$SHELL PREFIX=$out NOTIFY=notify-reload
+    runHook postInstall
+  '';
   # The project's own check runs in a virtual machine.
   doCheck = false;
 
@@ -19,5 +29,6 @@ pkgs.rustPlatform.buildRustPackage {
     description = "Readahead of NFS mounts from nfs.conf, and a daemon that watches them";
     license = pkgs.lib.licenses.gpl2Plus;
     platforms = pkgs.lib.platforms.linux;
+    mainProgram = "nfstune";
   };
 }
