@@ -1,4 +1,4 @@
-# What run, run-os and run-pair share: the emulator, archives, one guest's boot, the count. Sourced by bash.
+# What run, run-os, run-pair and boots share: the emulator, archives, one guest's boot, the count. Sourced by bash.
 # shellcheck shell=bash disable=SC2034
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 top=$(readlink -f "$here/../..")
@@ -75,6 +75,24 @@ common_parts() {
     chmod +x "$1/init"
     cp "$here"/guest/{lib.sh,daemon.sh,nfs.conf} "$1/vm/"
     cp "$work"/bin/* "$1/usr/bin/"
+}
+
+# add_peer FOLDER: the newest nfs-utils' helper, for the guest's /opt/peer. It needs a newer C library than the guest has, so it
+# comes with its own.
+add_peer() {
+    local to=$1 peer=$cache/peer library
+    # Unstable may be broken on any day: that is a skip, said by the test.
+    "$here/fetch" "$cache" peer || return 0
+    local libraries=$peer/usr/lib/x86_64-linux-gnu program=$peer/usr/libexec/nfsrahead
+    local loader=$libraries/ld-linux-x86-64.so.2
+    mkdir -p "$to/lib"
+    cp -L "$loader" "$program" "$to/lib/"
+    "$loader" --library-path "$libraries" --list "$program" | awk -v dir="$libraries" 'index($3, dir) { print $3 }' |
+        while read -r library; do cp -L "$library" "$to/lib/"; done
+    printf '#!/bin/sh\nexec /opt/peer/lib/%s --library-path /opt/peer/lib /opt/peer/lib/nfsrahead "$@"\n' \
+        "$(basename "$loader")" >"$to/nfsrahead"
+    chmod +x "$to/nfsrahead"
+    cp "$peer/version" "$to/"
 }
 
 # add_tests DIRECTORY TREE: the scripts of the array tests, by name or as a file; sets the array list, their names in the guest

@@ -16,6 +16,14 @@ conf <<END
 nfs4 = 15*rsize
 END
 
+note "an installation that fails"
+no_diversion() { [ -z "$(dpkg-divert --list '*nfsrahead*'; dpkg-divert --list '*99-nfs*')" ]; }
+holds "a broken package does not install" eval '! dpkg -i /debs/broken.deb >/tmp/broken 2>&1'
+is "it had put them aside" "$(grep -c '^Adding .*diversion' /tmp/broken)" 2
+is "nfs-utils' program is there" "$(sum /usr/libexec/nfsrahead)" "$stock_program"
+is "and its rule" "$(sum /usr/lib/udev/rules.d/99-nfs.rules)" "$stock_rule"
+holds "nothing is diverted" no_diversion
+
 note "install"
 holds "nfsrahead installs" dpkg -i /debs/nfsrahead.deb
 is "the program is another one" "$([ "$(sum /usr/libexec/nfsrahead)" = "$stock_program" ] && echo the same)" ""
@@ -40,7 +48,7 @@ apply = bdi, vm
 interval = 5
 settle = 0
 END
-systemctl start nfstuned
+systemctl enable --now nfstuned
 vm_is_ours() { [ "$(cat /proc/sys/vm/dirty_bytes)" != 0 ]; }
 holds "the limit is set" wait_for 15 vm_is_ours
 applied=$(vm_knobs)
@@ -57,13 +65,14 @@ is "the new version is installed" "$(dpkg-query -Wf '${Version}' nfstuned)" 0.1.
 
 note "remove and purge"
 holds "both are removed" dpkg -r nfstuned nfsrahead
+is "the daemon is gone" "$(cat /proc/[0-9]*/comm | grep -cx nfstuned)" 0
 is "every knob is back" "$(vm_knobs)" "10 0 20 0 "
 is "nfs-utils' program is back" "$(sum /usr/libexec/nfsrahead)" "$stock_program"
 is "and its rule" "$(sum /usr/lib/udev/rules.d/99-nfs.rules)" "$stock_rule"
 holds "both are purged" dpkg -P nfstuned nfsrahead
 is "no file is left" "$(find / -xdev \( -name '*nfstune*' -o -name '*.nfs-utils' -o -path '*nfsrahead*' \) ! -path '/debs/*' ! -path '/proc/*' ! -path '/vm/*' \
     ! -path /usr/libexec/nfsrahead ! -path '/usr/share/man/man5/nfsrahead.5.gz' 2>/dev/null)" ""
-is "no diversion is left" "$(dpkg-divert --list '*nfsrahead*'; dpkg-divert --list '*99-nfs*')" ""
+holds "no diversion is left" no_diversion
 holds "nfs-common is whole" dpkg -V nfs-common
 
 note "again"
@@ -71,4 +80,14 @@ holds "both install again" dpkg -i /debs/nfsrahead.deb /debs/nfstuned.deb
 umount /mnt/x
 nfs vers=4.2 /srv/a
 holds "a new mount has its value" wait_for 10 ahead_is "$expected"
-dpkg -P nfstuned nfsrahead >/dev/null 2>&1
+
+note "what happens around it"
+ours=$(sum /usr/libexec/nfsrahead)
+holds "a broken upgrade does not install" eval '! dpkg -i /debs/broken.deb'
+is "the program stays" "$(sum /usr/libexec/nfsrahead)" "$ours"
+holds "a later nfs-common installs" dpkg -i --force-depends /debs/nfs-common.deb
+is "beside it" "$(sum /usr/libexec/nfsrahead)" "$ours"
+is "with its program aside" "$(cat /usr/libexec/nfsrahead.nfs-utils)" later
+holds "both are purged together" dpkg -P nfstuned nfsrahead
+is "the later program is in its place" "$(cat /usr/libexec/nfsrahead)" later
+is "and the later rule" "$(cat /usr/lib/udev/rules.d/99-nfs.rules)" later
