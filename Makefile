@@ -151,7 +151,6 @@ GUEST_PARTS := --put target/release/nfstuned=/usr/sbin/nfstuned --put target/rel
 check-vm: helper tools units tool-static ## real kernels, real NFS, real udev in a virtual machine; KERNEL=newest adds a kernel, TEST=name picks tests
 	tests/vm/run --helper $(HELPER) --tool $(TOOL) $(if $(TEST),--test $(TEST))
 	$(if $(TEST),,tests/vm/run-os $(GUEST_PARTS) --test boot,tuned)
-	$(if $(TEST),,tests/vm/boots $(HELPER))
 	$(if $(TEST),,tests/vm/run-pair --test local-disk)
 	$(if $(TEST),,tests/vm/run-pair --client os $(GUEST_PARTS) --test tuned)
 

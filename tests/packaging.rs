@@ -342,9 +342,9 @@ fn scripts_can_be_read() {
     }
 }
 
-/// Nix and YAML are read by their own readers. Nothing is built or applied here.
+/// Nix's is read by its own reader. Neither is built here.
 #[test]
-fn recipes_can_be_read() {
+fn nix_and_container_can_be_read() {
     let nix = Command::new("nix-instantiate")
         .args(["--parse", "packaging/nix/default.nix"])
         .current_dir(here())
@@ -353,20 +353,10 @@ fn recipes_can_be_read() {
         Ok(output) => assert!(output.status.success(), "{output:?}"),
         Err(_) => common::skip("nix-instantiate is not installed"),
     }
-    let script = "import sys, yaml; print([d['kind'] for d in yaml.safe_load_all(open(sys.argv[1]))])";
-    let yaml = Command::new("/usr/bin/python3")
-        .args(["-c", script, "packaging/container/daemonset.yaml"])
-        .current_dir(here())
-        .output();
-    match yaml {
-        Ok(output) if output.status.success() => assert_eq!(output.stdout, b"['DaemonSet']\n"),
-        Ok(output) if !output.stderr.ends_with(b"No module named 'yaml'\n") => panic!("{output:?}"),
-        _ => common::skip("python3-yaml is not installed"),
-    }
     for line in packaging("container/Containerfile").lines() {
         let word = line.split(' ').next().unwrap();
         assert!(
-            ["", "#", "FROM", "RUN", "COPY", "WORKDIR", "ENTRYPOINT"].contains(&word),
+            ["", "#", "FROM", "RUN", "ADD", "COPY", "WORKDIR", "ENTRYPOINT"].contains(&word),
             "{line}"
         );
     }
@@ -383,33 +373,156 @@ fn versions_agree() {
         ("alpine/APKBUILD", format!("\npkgver={version}\n")),
         ("nix/default.nix", format!("version = \"{version}\";")),
         ("container/daemonset.yaml", format!("image: nfstuned:{version}\n")),
+        ("container/Containerfile", format!("-t nfstuned:{version} ")),
     ] {
         assert!(packaging(file).contains(&line), "{file}: {line}");
     }
 }
 
-/// Every file that is installed is in one package of each recipe that lists files.
-#[test]
-fn every_file_is_in_a_package() {
-    let debian = packaging("debian/nfsrahead.install")
-        + &packaging("debian/nfstuned.install")
-        + &packaging("debian/not-installed");
-    let lists = [
-        ("debian", debian),
-        ("rpm", packaging("rpm/nfsrahead.spec")),
-        ("arch", packaging("arch/PKGBUILD")),
-    ];
-    for line in INSTALLED.lines() {
-        let path = Path::new(line.split_once(' ').unwrap().1);
-        let name = path.file_name().unwrap().to_str().unwrap();
-        for (who, list) in &lists {
-            let examples = *who == "rpm" && path.starts_with("usr/share/doc");
-            let wanted = if examples { "examples" } else { name };
-            let named = list.split_whitespace().any(|word| {
-                let word = word.strip_suffix('*').unwrap_or(word);
-                word.ends_with(&format!("/{wanted}"))
-            });
-            assert!(named, "{who}: {line}");
+/// `script`, bash with errors as ends, in the project's folder: what it prints. make is that of `make()`, with folders below `$work`.
+fn recipe(work: &Path, script: &str) -> String {
+    let programs = Path::new(env!("CARGO_BIN_EXE_nfstune")).parent().unwrap();
+    let head = "set -euo pipefail\n\
+        make() { command make -s -o helper -o tools BUILD=\"$work/build\" PROGRAMS=\"$programs\" HELPER=\"$helper\" \"$@\"; }\n";
+    let output = Command::new("bash")
+        .args(["-c", &format!("{head}{script}")])
+        .current_dir(here())
+        .env("work", work)
+        .env("programs", programs)
+        .env("helper", env!("CARGO_BIN_EXE_nfsrahead"))
+        .env_remove("MAKEFLAGS")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// `INSTALLED` in other places.
+fn installed_with(places: &[(&str, &str)]) -> String {
+    let mut lines: Vec<String> = INSTALLED.lines().map(|line| format!("{line}\n")).collect();
+    for line in &mut lines {
+        for (from, to) in places {
+            *line = line.replace(from, to);
         }
+    }
+    lines.sort();
+    lines.concat()
+}
+
+/// Arch's recipe, run as makepkg does: its two packages have every file, each once.
+#[test]
+fn packages_of_arch() {
+    let work = tempfile::tempdir().unwrap();
+    recipe(
+        work.path(),
+        r#"
+        source packaging/arch/PKGBUILD
+        srcdir=$work/src
+        mkdir "$srcdir"
+        ln -s "$PWD" "$srcdir/$pkgbase-$pkgver"
+        (cd "$srcdir" && build)
+        for pkgname in "${pkgname[@]}"; do
+            pkgdir=$work/$pkgname
+            mkdir "$pkgdir"
+            (cd "$srcdir" && "package_$pkgname")
+        done
+        mkdir "$work/all"
+        cp -a "$work"/nfsrahead/. "$work"/nfstuned/. "$work/all"
+        "#,
+    );
+    let both = files(&work.path().join("all")).0;
+    let places = [
+        (" usr/libexec/", " usr/lib/nfsrahead/"),
+        (" usr/lib/udev/", " etc/udev/"),
+        (" usr/sbin/", " usr/bin/"),
+    ];
+    assert_eq!(both, installed_with(&places));
+    let daemon = files(&work.path().join("nfstuned")).0;
+    assert_eq!(daemon.lines().count(), 9, "{daemon}");
+}
+
+/// Alpine's, as abuild does: what its subpackages take, and what stays.
+#[test]
+fn packages_of_alpine() {
+    let work = tempfile::tempdir().unwrap();
+    recipe(
+        work.path(),
+        r#"
+        source packaging/alpine/APKBUILD
+        amove() {
+            local path
+            for path; do
+                mkdir -p "$work/$name/$(dirname "$path")"
+                mv "$pkgdir/$path" "$work/$name/$path"
+            done
+        }
+        pkgdir=$work/rest
+        build
+        package
+        for subpackage in $subpackages; do
+            name=${subpackage%%:*}
+            [ "$name" = nfsrahead-doc ] || "${subpackage#*:}"
+        done
+        "#,
+    );
+    let has = |name: &str| files(&work.path().join(name)).0;
+    assert_eq!(has("nfstuned"), "0755 usr/bin/nfstune\n0755 usr/sbin/nfstuned\n");
+    assert_eq!(
+        has("nfsrahead-bash-completion"),
+        "0644 usr/share/bash-completion/completions/nfstune\n"
+    );
+    assert_eq!(
+        has("nfsrahead-zsh-completion"),
+        "0644 usr/share/zsh/site-functions/_nfstune\n"
+    );
+    assert_eq!(
+        has("nfsrahead-fish-completion"),
+        "0644 usr/share/fish/vendor_completions.d/nfstune.fish\n"
+    );
+    // Man pages and examples go to nfsrahead-doc by themselves.
+    let rest = has("rest");
+    let rest: Vec<&str> = rest.lines().filter(|line| !line.contains(" usr/share/")).collect();
+    assert_eq!(
+        rest,
+        ["0644 usr/lib/udev/rules.d/99-nfs.rules", "0755 usr/libexec/nfsrahead"]
+    );
+}
+
+/// The DaemonSet has only fields that Kubernetes knows, and no more of its node than it reads.
+#[test]
+fn the_daemonset() {
+    let output = match Command::new("tests/daemonset")
+        .arg("packaging/container/daemonset.yaml")
+        .current_dir(here())
+        .output()
+    {
+        Ok(output) if !output.stderr.ends_with(b"No module named 'kubernetes'\n") => output,
+        _ => return common::skip("python3-kubernetes is not installed"),
+    };
+    assert!(output.status.success(), "{output:?}");
+    let mounts = String::from_utf8(output.stdout).unwrap();
+    let written: Vec<&str> = mounts.lines().filter(|line| !line.starts_with("ro ")).collect();
+    assert_eq!(
+        written,
+        [
+            "rw /run/nfstuned /host/run/nfstuned",
+            "rw /var/lib/nfstuned /host/var/lib/nfstuned"
+        ]
+    );
+    for all in [" / ", " /proc ", " /etc ", " /run ", " /var "] {
+        assert!(!mounts.contains(all), "{all}: {mounts}");
+    }
+    let text = packaging("container/daemonset.yaml");
+    for least in [
+        "allowPrivilegeEscalation: false",
+        "readOnlyRootFilesystem: true",
+        "capabilities: {drop: [ALL]}",
+        "seccompProfile: {type: RuntimeDefault}",
+        "automountServiceAccountToken: false",
+    ] {
+        assert!(text.contains(least), "{least}");
+    }
+    for never in ["hostPID", "hostNetwork", "hostIPC", "privileged", "add:"] {
+        assert!(!text.contains(never), "{never}");
     }
 }
