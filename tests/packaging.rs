@@ -379,6 +379,26 @@ fn versions_agree() {
     }
 }
 
+/// Debian 13's compiler is the one that Cargo.toml names, and the crates of Cargo.lock may not ask for a newer one.
+#[test]
+fn every_crate_builds_with_the_rust_that_is_named() {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--locked"])
+        .current_dir(here())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let all: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let version = |text: &str| -> Vec<u32> { text.split('.').take(2).map(|part| part.parse().unwrap()).collect() };
+    let ours = version(env!("CARGO_PKG_RUST_VERSION"));
+    assert_eq!(ours.len(), 2);
+    for package in all["packages"].as_array().unwrap() {
+        if let Some(theirs) = package["rust_version"].as_str() {
+            assert!(version(theirs) <= ours, "{}: {theirs}", package["name"]);
+        }
+    }
+}
+
 /// `script`, bash with errors as ends, in the project's folder: what it prints. make is that of `make()`, with folders below `$work`.
 fn recipe(work: &Path, script: &str) -> String {
     let programs = Path::new(env!("CARGO_BIN_EXE_nfstune")).parent().unwrap();

@@ -32,6 +32,8 @@ is "the node's mount is known by its path" "$(echo "$status" | grep -c '^/mnt/x 
 is "and what is configured for it" "$(echo "$status" | grep -c '4096.*/etc/nfs.conf:2')" 1
 metrics=$(contained --pipe --wait /nfstuned/usr/bin/nfstune --root /host metrics)
 is "and what it has written" "$(echo "$metrics" | grep -c '^nfstune_mount_info.*/mnt/x')" 1
+no_root() { ! contained --pipe --wait /usr/bin/ls /host/proc/self/root/ >/dev/null 2>&1; }
+holds "the folders of the node's first process stay closed" no_root
 is "nothing is set: readahead" "$(dev_value "$(dev_of /mnt/x)")" "$before"
 is "nothing is set: the machine" "$(vm_knobs)" "$stock_vm"
 echo "$status" | while read -r line; do note "status: $line"; done
