@@ -35,7 +35,7 @@ HELPER := target/helper/$(TARGET)/release/nfsrahead
 .PHONY: help all helper helper-path tools rules units manuals completions installed deb dist check-packages setup demo check check-vm tool-static bench fuzz fuzz-build fmt lint shell-lint test install uninstall clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 all: helper tools rules units manuals ## all programs and files to install
 
