@@ -377,6 +377,15 @@ fn versions_agree() {
     ] {
         assert!(packaging(file).contains(&line), "{file}: {line}");
     }
+    for program in [
+        env!("CARGO_BIN_EXE_nfsrahead"),
+        env!("CARGO_BIN_EXE_nfstuned"),
+        env!("CARGO_BIN_EXE_nfstune"),
+    ] {
+        let output = Command::new(program).arg("-V").output().unwrap();
+        let name = Path::new(program).file_name().unwrap().to_str().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{name} {version}\n"));
+    }
 }
 
 /// Debian 13's compiler is the one that Cargo.toml names, and the crates of Cargo.lock may not ask for a newer one.

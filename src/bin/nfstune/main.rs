@@ -22,7 +22,7 @@ use nfsrahead::root::Root;
 
 /// NFS mounts: the configuration of their readahead, what they do, and how many connections they need
 #[derive(Parser)]
-#[command(version)]
+#[command(name = "nfstune", version)]
 struct Cli {
     /// The directory that stands for /
     #[arg(long, value_name = "DIR", default_value = "/", global = true)]
