@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::apply::ledger::Change;
+use crate::apply::surface::{self, Surface, Target};
 use crate::conf::value::MAX_KIB;
 use crate::decimal::decimal;
 use crate::error::{Error, Result};
@@ -27,12 +28,13 @@ pub enum Outcome {
 /// Sets `read_ahead_kb` of this very instance of the device, in KiB, and reads it back. `kib` must be whole pages: the kernel
 /// rounds down (mm/backing-dev.c `read_ahead_kb_store`), and any other value read back is an error.
 pub fn set_read_ahead(root: &Root, bdi: &Bdi, kib: u64) -> Result<Outcome> {
-    set_attribute(root, bdi.read_ahead_file(), bdi.path(), kib)
+    set_attribute(&*surface::of(root), bdi.read_ahead_file(), bdi.path(), kib)
 }
 
 /// An open attribute of a device stays that of its instance: once that is unregistered, a write answers ENODEV.
-fn set_attribute(root: &Root, file: &File, path: &Path, value: u64) -> Result<Outcome> {
-    match write(root, file, value).and_then(|()| read(file)) {
+fn set_attribute(surface: &dyn Surface, file: &File, path: &Path, value: u64) -> Result<Outcome> {
+    let target = Target { file, path, twin: None };
+    match surface.write(&target, value).and_then(|()| read(file)) {
         Err(e) if has_gone(&e) => Ok(Outcome::Gone),
         Err(e) => Err(Error::io("write", path)(e)),
         Ok(read) if decimal(read.trim_ascii()) == Some(value) => Ok(Outcome::Written),
@@ -43,23 +45,6 @@ fn set_attribute(root: &Root, file: &File, path: &Path, value: u64) -> Result<Ou
         }),
     }
 }
-
-/// One write(2): the kernel takes each as a value of its own. A plain file keeps what stood behind it, so there it is written
-/// over with newlines, in the same write, and cut after it.
-fn write(root: &Root, file: &File, value: u64) -> io::Result<()> {
-    let mut text = format!("{value}\n").into_bytes();
-    if root.is_live() {
-        return file.write_all_at(&text, 0);
-    }
-    let length = text.len();
-    let before = usize::try_from(file.metadata()?.len()).unwrap_or_default();
-    text.resize(length.max(before.min(PLAIN_LIMIT)), b'\n');
-    file.write_all_at(&text, 0)?;
-    file.set_len(u64::try_from(length).unwrap_or_default())
-}
-
-/// No plain file that stands for an attribute is longer.
-const PLAIN_LIMIT: usize = 4096;
 
 fn read(file: &File) -> io::Result<Vec<u8>> {
     let mut text = [0u8; 64];
@@ -99,11 +84,12 @@ fn is_instance(root: &Root, dev: Dev, of: Option<u64>) -> bool {
 }
 
 impl Opened {
-    pub(super) fn write(&self, root: &Root, value: Value) -> Result<Outcome> {
+    pub(super) fn write(&self, root: &Root, surface: &dyn Surface, value: Value) -> Result<Outcome> {
         match (self, value) {
-            (Opened::Attribute { file, path }, Value::Number(value)) => set_attribute(root, file, path, value),
-            (Opened::Threshold(threshold), Value::Bytes(amount)) => set_threshold(root, *threshold, value, amount),
-            (Opened::Threshold(threshold), Value::Ratio(amount)) => set_threshold(root, *threshold, value, amount),
+            (Opened::Attribute { file, path }, Value::Number(value)) => set_attribute(surface, file, path, value),
+            (Opened::Threshold(threshold), Value::Bytes(amount) | Value::Ratio(amount)) => {
+                set_threshold(root, surface, *threshold, value, amount)
+            }
             (Opened::Attribute { path, .. }, _) => Err(refused(path.clone(), "takes a number")),
             (Opened::Threshold(threshold), _) => {
                 let [bytes, _] = knob::threshold_paths(root, *threshold);
@@ -113,22 +99,30 @@ impl Opened {
     }
 }
 
-/// Writing one of the two sets the other to 0 (mm/page-writeback.c `dirty_bytes_handler`, `dirty_ratio_handler`). Plain files
-/// do not do so by themselves.
-fn set_threshold(root: &Root, threshold: Threshold, value: Value, amount: u64) -> Result<Outcome> {
+/// Writing one of the two sets the other to 0 (mm/page-writeback.c `dirty_bytes_handler`, `dirty_ratio_handler`).
+fn set_threshold(
+    root: &Root,
+    surface: &dyn Surface,
+    threshold: Threshold,
+    value: Value,
+    amount: u64,
+) -> Result<Outcome> {
     let [bytes, ratio] = knob::threshold_paths(root, threshold);
     let (path, twin) = match value {
         Value::Bytes(_) => (bytes, ratio),
         _ => (ratio, bytes),
     };
-    let open = |path: &Path| OpenOptions::new().read(true).write(true).open(path);
-    let file = open(&path).map_err(Error::io("open", &path))?;
-    write(root, &file, amount).map_err(Error::io("write", &path))?;
-    if !root.is_live() {
-        open(&twin)
-            .and_then(|twin| write(root, &twin, 0))
-            .map_err(Error::io("write", &twin))?;
-    }
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .map_err(Error::io("open", &path))?;
+    let target = Target {
+        file: &file,
+        path: &path,
+        twin: Some(&twin),
+    };
+    surface.write(&target, amount).map_err(Error::io("write", &path))?;
     match knob::read(root, Knob::Vm(threshold))? {
         Some(now) if now == value => Ok(Outcome::Written),
         now => Err(Error::ReadBack {

@@ -18,8 +18,10 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use crate::apply::change::{self, Outcome};
+use crate::apply::surface::{self, Surface};
 use crate::cycle::Standing;
 use crate::decimal::decimal;
 use crate::error::{Error, Result};
@@ -39,6 +41,7 @@ pub struct Ledger {
     path: PathBuf,
     boot_id: String,
     entries: BTreeMap<Knob, Entry>,
+    surface: Rc<dyn Surface>,
 }
 
 /// One knob of which we have changed the value.
@@ -103,23 +106,30 @@ impl Ledger {
     /// Opens the ledger of this boot. One of another boot is dropped: its knobs went with the kernel. One that cannot be read is
     /// put aside, for what it says may be anything, and named in the error.
     pub fn open(root: &Root, owner: Owner) -> Result<Ledger> {
+        Ledger::open_on(root, owner, surface::of(root))
+    }
+
+    /// The same, with writes made to another surface than the root's own.
+    pub fn open_on(root: &Root, owner: Owner, surface: Rc<dyn Surface>) -> Result<Ledger> {
         let path = root.nfstuned_ledger(match owner {
             Owner::Daemon => "state",
             Owner::Benchmark => "bench",
         });
         let boot_id = boot_id(root)?;
-        let empty = |path| Ledger {
+        let of_this_boot = |path, entries| Ledger {
             path,
             boot_id: boot_id.clone(),
-            entries: BTreeMap::new(),
+            entries,
+            surface: surface.clone(),
         };
+        let empty = |path| of_this_boot(path, BTreeMap::new());
         let text = match read(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(empty(path)),
             Err(e) => return Err(Error::io("read", path)(e)),
         };
         match parse(&path, &text) {
-            Ok((boot, entries)) if boot == boot_id => Ok(Ledger { path, boot_id, entries }),
+            Ok((boot, entries)) if boot == boot_id => Ok(of_this_boot(path, entries)),
             Ok(_) => Ok(empty(path)),
             Err(e) => {
                 let aside = path.with_extension("damaged");
@@ -195,7 +205,7 @@ impl Ledger {
             self.put_back(change.knob, replaced);
             return Err(e);
         }
-        match opened.write(root, change.value) {
+        match opened.write(root, &*self.surface, change.value) {
             Ok(Outcome::Written) => {
                 self.confirm(change.knob)?;
                 Ok(Applied::Written)
@@ -339,22 +349,32 @@ impl Ledger {
         let mut restored = Restored::default();
         let mut all: Vec<(Knob, Entry)> = self.entries.iter().map(|(knob, entry)| (*knob, *entry)).collect();
         all.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.number));
-        for (knob, entry) in all {
-            if entry.foreign.is_some() {
-                restored.foreign.push(knob);
-                self.entries.remove(&knob);
-                continue;
-            }
-            match self.one_back(root, knob, &entry) {
-                Ok(Back::Written(value)) => restored.back.push((knob, value)),
-                Ok(Back::Already) => {}
-                Ok(Back::Gone) => restored.gone.push(knob),
-                Ok(Back::Foreign(_)) => {
+        loop {
+            let mut failed = Vec::new();
+            let before = restored.back.len();
+            for (knob, entry) in all {
+                if entry.foreign.is_some() {
                     restored.foreign.push(knob);
                     self.entries.remove(&knob);
+                    continue;
                 }
-                Err(e) => restored.failed.push((knob, e)),
+                match self.one_back(root, knob, &entry) {
+                    Ok(Back::Written(value)) => restored.back.push((knob, value)),
+                    Ok(Back::Already) => {}
+                    Ok(Back::Gone) => restored.gone.push(knob),
+                    Ok(Back::Foreign(_)) => {
+                        restored.foreign.push(knob);
+                        self.entries.remove(&knob);
+                    }
+                    Err(e) => failed.push((knob, entry, e)),
+                }
             }
+            // A floor cannot go back above a ceiling that is still low: what failed is tried again as long as others went back.
+            if failed.is_empty() || restored.back.len() == before {
+                restored.failed = failed.into_iter().map(|(knob, _, e)| (knob, e)).collect();
+                break;
+            }
+            all = failed.into_iter().map(|(knob, entry, _)| (knob, entry)).collect();
         }
         if let Err(e) = self.save() {
             log::warn!("{e}");
@@ -372,15 +392,17 @@ impl Ledger {
         let back = match (opened, now) {
             (Some(_), Some(now)) if now == entry.original => Back::Already,
             (Some(_), Some(now)) if entry.is_foreign(now) => return Ok(Back::Foreign(now)),
-            (Some(opened), Some(_)) => {
+            (Some(opened), Some(now)) => {
                 if let Some(between) = change::steps_back(entry.original) {
                     if let Some(entry) = self.entries.get_mut(&knob) {
+                        // What stands there may be from before a write that was not confirmed.
+                        entry.ours = now;
                         entry.unconfirmed = Some(between);
                     }
                     self.save()?;
-                    opened.write(root, between)?;
+                    opened.write(root, &*self.surface, between)?;
                 }
-                match opened.write(root, entry.original)? {
+                match opened.write(root, &*self.surface, entry.original)? {
                     Outcome::Written => Back::Written(entry.original),
                     Outcome::Gone => Back::Gone,
                 }

@@ -5,3 +5,4 @@ pub mod ledger;
 pub mod lock;
 pub mod replace;
 pub mod requests;
+pub mod surface;
