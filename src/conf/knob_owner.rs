@@ -11,7 +11,8 @@ use super::sysctl::{self, Setting};
 use super::udev_rules;
 use super::udev_scope::Conditions;
 use super::Location;
-use crate::kernel::knob::{Attribute, Knob, Threshold};
+use crate::decimal::decimal;
+use crate::kernel::knob::{Attribute, Knob, Threshold, Value};
 use crate::report::escape::{escape, escape_path};
 use crate::root::{Root, CMDLINE, SYSCTL_CONF, SYSCTL_D, UDEV_RULES};
 
@@ -22,6 +23,8 @@ pub struct Owner {
     pub by: &'static str,
     /// As written, escaped.
     pub text: String,
+    /// What a limit of the machine is set to. None: another kind of knob, or no number.
+    pub value: Option<Value>,
 }
 
 impl fmt::Display for Owner {
@@ -56,32 +59,42 @@ const FILE_LIMIT: usize = 1 << 20;
 
 /// Reads all of it. Files that cannot be read say nothing.
 pub fn knob_owners(root: &Root) -> KnobOwners {
+    let [background, limit] = limit_owners(root).map(|(_, mut owners)| owners.pop());
+    KnobOwners {
+        limit,
+        background,
+        attributes: by_rules(root),
+    }
+}
+
+/// All who set each of the machine's limits, in the order in which they do, so that the last one's value stands in the end. TuneD
+/// applies sysctl.d over its profile by default, and the kernel's command line comes before both.
+pub fn limit_owners(root: &Root) -> [(Threshold, Vec<Owner>); 2] {
     let settings = settings(root);
     let cmdline = read_regular(&root.join(Path::new(CMDLINE)), FILE_LIMIT).unwrap_or_default();
     let cmdline = sysctl::parse_cmdline(&cmdline);
-    // TuneD applies sysctl.d over its profile by default, and the kernel's command line comes before both.
-    let owner = |names: [&str; 2]| {
+    let file: Rc<Path> = Path::new(CMDLINE).into();
+    let owners = |threshold: Threshold| {
+        let names = match threshold {
+            Threshold::Limit => ["dirty_bytes", "dirty_ratio"],
+            Threshold::Background => ["dirty_background_bytes", "dirty_background_ratio"],
+        };
         let keys = names.map(|name| format!("vm/{name}").into_bytes());
-        // Of both halves the one that is applied later.
-        let by_file = keys
-            .iter()
-            .filter_map(|key| sysctl::in_force(&settings, key))
-            .max_by_key(|found| settings.iter().position(|setting| std::ptr::eq(setting, *found)))
-            .map(|(file, setting)| from(file, "sysctl.d", setting));
-        by_file.or_else(|| by_profile(root, names)).or_else(|| {
-            let is_it = |setting: &&Setting| keys.contains(&setting.key);
-            let file: Rc<Path> = Path::new(CMDLINE).into();
-            cmdline
-                .iter()
-                .rfind(is_it)
-                .map(|setting| from(&file, "the kernel's command line", setting))
-        })
+        let by_cmdline = cmdline.iter().filter(|setting| keys.contains(&setting.key));
+        let mut owners: Vec<Owner> = by_cmdline
+            .map(|setting| from(&file, "the kernel's command line", setting))
+            .collect();
+        owners.extend(by_profile(root, names));
+        // Of a key that no line names itself, the pattern that takes it in.
+        let by_pattern: Vec<_> = keys.iter().filter_map(|key| sysctl::in_force(&settings, key)).collect();
+        let by_files = settings.iter().filter(|found| {
+            let is_named = keys.contains(&found.1.key) && found.1.value.is_some();
+            is_named || by_pattern.iter().any(|pattern| std::ptr::eq(*pattern, *found))
+        });
+        owners.extend(by_files.map(|(file, setting)| from(file, "sysctl.d", setting)));
+        owners
     };
-    KnobOwners {
-        limit: owner(["dirty_bytes", "dirty_ratio"]),
-        background: owner(["dirty_background_bytes", "dirty_background_ratio"]),
-        attributes: by_rules(root),
-    }
+    Threshold::ALL.map(|threshold| (threshold, owners(threshold)))
 }
 
 fn from(file: &Rc<Path>, by: &'static str, setting: &Setting) -> Owner {
@@ -93,6 +106,17 @@ fn from(file: &Rc<Path>, by: &'static str, setting: &Setting) -> Owner {
         },
         by,
         text: format!("{} = {}", escape(&setting.key), escape(value)),
+        value: limit(&setting.key, value),
+    }
+}
+
+/// The key of a pattern says not which of the halves is meant.
+fn limit(key: &[u8], value: &[u8]) -> Option<Value> {
+    let number = decimal(value.trim_ascii())?;
+    match key {
+        _ if key.ends_with(b"_bytes") => Some(Value::Bytes(number)),
+        _ if key.ends_with(b"_ratio") => Some(Value::Ratio(number)),
+        _ => None,
     }
 }
 
@@ -176,7 +200,8 @@ fn by_profile(root: &Root, names: [&str; 2]) -> Option<Owner> {
             return Some(Owner {
                 at: Location { file: path, line },
                 by: "the active profile of TuneD",
-                text: format!("{name} = {}", escape(value)),
+                text: format!("{name} = {}", escape(&value)),
+                value: limit(name.as_bytes(), value.as_bytes()),
             });
         }
         if depth < DEPTH {
@@ -224,6 +249,7 @@ fn by_rules(root: &Root) -> Vec<(Attribute, Owner)> {
                     },
                     by: "a udev rule",
                     text: format!("{} = {}", escape(name), escape(&pair.value)),
+                    value: None,
                 };
                 all.push((*attribute, owner));
             }

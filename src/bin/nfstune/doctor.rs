@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use nfsrahead::conf::check;
 use nfsrahead::conf::finding::{Found, Severity};
-use nfsrahead::conf::knob_owner::undone;
+use nfsrahead::conf::knob_owner::{limit_owners, undone, Owner};
 use nfsrahead::conf::owners::{owners, Owners, Sets, Writer};
 use nfsrahead::conf::policy::Policy;
 use nfsrahead::conf::tuned::Tuned;
@@ -13,6 +13,7 @@ use nfsrahead::conf::{fstab, load, options, Keep};
 use nfsrahead::error::{Error, EXIT_FAILED, EXIT_OK};
 use nfsrahead::kernel::bdi::Bdi;
 use nfsrahead::kernel::devices::{devices, NfsDevice};
+use nfsrahead::kernel::knob::{self, Knob, Value};
 use nfsrahead::kernel::vm;
 use nfsrahead::report::escape::{escape, escape_path};
 use nfsrahead::report::table::table;
@@ -33,6 +34,20 @@ pub struct Args {
 struct Now {
     device: NfsDevice,
     kib: Option<u64>,
+}
+
+/// One of the machine's dirty limits, who sets it, the last one of whom holds, and its value at this moment.
+struct Limit {
+    knob: Knob,
+    owners: Vec<Owner>,
+    now: Option<Value>,
+}
+
+impl Limit {
+    /// Does the value stand that was set last? None: nobody sets it, or it is not known.
+    fn is_as_set(&self) -> Option<bool> {
+        Some(self.owners.last()?.value? == self.now?)
+    }
 }
 
 pub fn run(root: &Root, args: &Args) -> Result<ExitCode, Error> {
@@ -61,9 +76,10 @@ pub fn run(root: &Root, args: &Args) -> Result<ExitCode, Error> {
     // Stable: within a severity, rules in udev's order, then the rest.
     owners.found.sort_by_key(|found| found.severity);
     let now = now.unwrap_or_default();
+    let limits = limits(root);
     let text = match args.json {
-        true => as_json(&owners, &now),
-        false => as_text(&owners, &now),
+        true => as_json(&owners, &now, &limits),
+        false => as_text(&owners, &now, &limits),
     };
     print(text.as_bytes())?;
     let is_wrong = owners.found.iter().any(|found| found.severity != Severity::Note);
@@ -85,7 +101,19 @@ fn now(root: &Root) -> Option<Vec<Now>> {
     Some(now.collect())
 }
 
-fn as_text(owners: &Owners, now: &[Now]) -> String {
+fn limits(root: &Root) -> Vec<Limit> {
+    let limits = limit_owners(root).map(|(threshold, owners)| {
+        let knob = Knob::Vm(threshold);
+        let now = knob::read(root, knob).unwrap_or_else(|e| {
+            complain(e);
+            None
+        });
+        Limit { knob, owners, now }
+    });
+    limits.into()
+}
+
+fn as_text(owners: &Owners, now: &[Now], limits: &[Limit]) -> String {
     let mut text = String::from("Rules that set the readahead of NFS mounts, the last one holds:\n");
     let last = owners.last().map(|writer| writer.at.to_string());
     let rules: Vec<_> = owners.writers.iter().map(|w| [w.at.to_string(), w.shown()]).collect();
@@ -101,10 +129,39 @@ fn as_text(owners: &Owners, now: &[Now]) -> String {
         ]
     }));
     text.push_str(&section(if now.is_empty() { &[] } else { &rows }, "none"));
+    // Where nobody sets them, nothing is to be told of the machine's limits.
+    if limits.iter().any(|limit| !limit.owners.is_empty()) {
+        text.push_str("\nWho sets the machine's dirty limits, the last one holds:\n");
+        let rows: Vec<_> = limits.iter().flat_map(limit_rows).collect();
+        text.push_str(&table(&rows));
+    }
     text.push_str("\nFindings:\n");
     let found: Vec<_> = owners.found.iter().map(|found| [found.to_string()]).collect();
     text.push_str(&section(&found, "nothing is wrong"));
     text
+}
+
+fn limit_rows(limit: &Limit) -> Vec<[String; 3]> {
+    let knob = limit.knob.to_string();
+    let owners = limit.owners.iter();
+    let mut rows: Vec<_> = owners
+        .map(|owner| {
+            [
+                knob.clone(),
+                owner.at.to_string(),
+                format!("{} ({})", owner.text, owner.by),
+            ]
+        })
+        .collect();
+    let now = limit.now.map_or_else(|| "?".to_owned(), |now| now.to_string());
+    let verdict = match limit.is_as_set() {
+        Some(true) => "as set",
+        Some(false) => "not as set: changed since, or not applied",
+        None if limit.owners.is_empty() => "nobody sets it",
+        None => "cannot be compared",
+    };
+    rows.push([knob, "now".to_owned(), format!("{now}: {verdict}")]);
+    rows
 }
 
 fn section<const N: usize>(rows: &[[String; N]], nothing: &str) -> String {
@@ -124,7 +181,7 @@ fn mount_points(device: &NfsDevice) -> Vec<String> {
 }
 
 /// Stable since version 1: fields are added, never changed or taken away.
-fn as_json(owners: &Owners, now: &[Now]) -> String {
+fn as_json(owners: &Owners, now: &[Now], limits: &[Limit]) -> String {
     let findings = owners.found.iter().map(|Found { severity, finding }| {
         json!({
             "kind": finding.kind,
@@ -147,9 +204,35 @@ fn as_json(owners: &Owners, now: &[Now]) -> String {
         "schema_version": 1,
         "writers": writers.collect::<Vec<_>>(),
         "devices": devices.collect::<Vec<_>>(),
+        "dirty_limits": limits.iter().map(limit_json).collect::<Vec<_>>(),
         "findings": findings.collect::<Vec<_>>(),
     });
     format!("{all:#}\n")
+}
+
+fn limit_json(limit: &Limit) -> serde_json::Value {
+    let count = limit.owners.len();
+    let owners = limit.owners.iter().zip(1..).map(|(owner, n)| {
+        json!({
+            "by": owner.by,
+            "file": escape_path(&owner.at.file),
+            "line": owner.at.line,
+            "text": owner.text,
+            "is_last": n == count,
+        })
+    });
+    let (bytes, percent) = match limit.now {
+        Some(Value::Bytes(bytes)) => (Some(bytes), None),
+        Some(Value::Ratio(percent)) => (None, Some(percent)),
+        Some(Value::Number(_)) | None => (None, None),
+    };
+    json!({
+        "knob": limit.knob.to_string(),
+        "owners": owners.collect::<Vec<_>>(),
+        "now_bytes": bytes,
+        "now_percent": percent,
+        "is_as_set": limit.is_as_set(),
+    })
 }
 
 fn writer(writer: &Writer, is_last: bool) -> serde_json::Value {
