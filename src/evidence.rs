@@ -12,12 +12,12 @@ use crate::error::Result;
 use crate::kernel::ethtool::{offloads, Offloads};
 use crate::kernel::host::host;
 use crate::kernel::mountinfo::Mount;
-use crate::kernel::route::{self, number, Link};
+use crate::kernel::route::{number, Link};
 use crate::kernel::tcp::{self, Socket};
 use crate::kernel::{read_small, sunrpc};
 use crate::nconnect::advice::{Interface, RESERVED_PORTS};
 use crate::nconnect::asked::{Group, Place};
-use crate::nconnect::live::window::{Bond, Facts, Moment};
+use crate::nconnect::live::window::{Facts, Moment};
 use crate::report::escape::escape;
 use crate::root::Root;
 use crate::sample::activity::Activity;
@@ -71,7 +71,7 @@ pub fn gather(root: &Root, sample: &Sample) -> Result<BTreeMap<String, Evidence>
         let address = std::str::from_utf8(&client.address)
             .ok()
             .and_then(|text| text.parse::<IpAddr>().ok());
-        let link = address.and_then(|address| route::link(root, address));
+        let link = client.link.as_ref();
         let activities = devices.iter().filter_map(|device| device.activity);
         let activity = activities
             .reduce(|sum, one| sum.sum(&one))
@@ -101,8 +101,8 @@ pub fn gather(root: &Root, sample: &Sample) -> Result<BTreeMap<String, Evidence>
                         .min()
                         .unwrap_or(0)
                         .saturating_mul(1024),
-                    link_bits_per_s: link.as_ref().and_then(|link| link.speed_bits_per_s),
-                    bond: link.as_ref().and_then(|link| bond(root, link)),
+                    link_bits_per_s: link.and_then(|link| link.speed_bits_per_s),
+                    bond: link.and_then(|link| link.bond),
                     session_slots: slots,
                     cpus: u64::try_from(host.cpus.len()).unwrap_or_default().max(1),
                     kernel: sample.machine.kernel,
@@ -111,11 +111,11 @@ pub fn gather(root: &Root, sample: &Sample) -> Result<BTreeMap<String, Evidence>
                 },
                 connected: address
                     .and_then(|to| sunrpc::connected(&switches, to, client.port, client.transports.len())),
-                interface: link.as_ref().map(|link| interface(root, link, path_mtu_bytes)),
+                interface: link.map(|link| interface(root, link, path_mtu_bytes)),
                 moment: Moment {
                     at_ms: sample.boottime_ms,
                     unix_ms,
-                    nic_drops: link.as_ref().and_then(|link| nic_drops(root, link)),
+                    nic_drops: link.and_then(|link| nic_drops(root, link)),
                     activity,
                     transports: client.transports.clone(),
                     sockets: theirs,
@@ -212,27 +212,6 @@ fn group(key: &str, client: &Client, devices: &[&Device], wishes: &Wishes) -> Gr
         connections: u64::try_from(client.transports.len()).unwrap_or_default().max(1),
         places,
     }
-}
-
-/// The bond that the way leads over, be it below a VLAN (kernel: drivers/net/bonding/bond_sysfs.c).
-fn bond(root: &Root, link: &Link) -> Option<Bond> {
-    let mut devices = [&link.device].into_iter().chain(&link.lowers);
-    let (slaves, folder) = devices.find_map(|device| {
-        let folder = root.network_device(device).join("bonding");
-        Some((read_small(&folder.join("slaves"), 4096).ok()?, folder))
-    })?;
-    let slaves = std::str::from_utf8(&slaves).ok()?;
-    let names: Vec<&str> = slaves
-        .split_ascii_whitespace()
-        .filter(|name| !name.contains('/'))
-        .collect();
-    let speed = |name: &&str| number(root, name, "speed");
-    let policy = read_small(&folder.join("xmit_hash_policy"), 4096).ok()?;
-    Some(Bond {
-        slaves: u64::try_from(names.len()).unwrap_or_default(),
-        slave_bits_per_s: names.iter().filter_map(speed).max()?.checked_mul(1_000_000)?,
-        is_by_port: policy.starts_with(b"layer3+4"),
-    })
 }
 
 /// Packets that the interfaces lost because nobody fetched them in time.

@@ -1,5 +1,6 @@
 //! Which files make a sample, so that it can be taken again from a copy: what `nfstune record` keeps and `nfstune replay` reads.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
@@ -51,6 +52,18 @@ pub fn files(root: &Root, sample: &Sample) -> Vec<Kept> {
                 .iter()
                 .map(|attribute| attribute_path(root, device.dev, *attribute)),
         );
+    }
+    // The way to the servers: the tables that are read where no kernel can be asked.
+    paths.extend([root.ipv4_routes(), root.ipv6_routes()]);
+    let links: BTreeSet<&String> = sample
+        .clients
+        .values()
+        .filter_map(|client| client.link.as_ref())
+        .flat_map(|link| link.lowers.iter().chain([&link.device]))
+        .collect();
+    for device in links {
+        let device = root.network_device(device);
+        paths.extend(["speed", "mtu", "bonding/slaves", "bonding/xmit_hash_policy"].map(|name| device.join(name)));
     }
     let mut kept: Vec<Kept> = paths.iter().filter_map(|path| keep(root, path)).collect();
     kept.extend(sample.devices.iter().filter_map(|device| instance_of(root, device.dev)));

@@ -82,6 +82,7 @@ impl World {
                 mounts: vec![parse_line(line.as_bytes()).unwrap()],
                 is_elsewhere: false,
                 read_ahead_kib: ahead.number(),
+                link_bits_per_s: (n == 0).then_some(10_000_000_000),
                 activity: Some(self.activity[n]),
             }
         };

@@ -23,10 +23,30 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 impl<'a> Daemon<'a> {
     fn start(machine: &'a Machine) -> Daemon<'a> {
+        Daemon::start_as(machine, command(env!("CARGO_BIN_EXE_nfstuned"), machine))
+    }
+
+    /// Where these folders cannot be written to.
+    fn start_read_only(machine: &'a Machine, folders: &[&str]) -> Daemon<'a> {
+        let script = "for f in $1; do mount --bind $f $f; mount -o remount,bind,ro $f; done; shift; exec \"$@\"";
+        let paths: Vec<String> = folders.iter().map(|f| machine.at(f).display().to_string()).collect();
+        let mut command = common::namespace::shell(script);
+        command
+            .arg(paths.join(" "))
+            .arg(env!("CARGO_BIN_EXE_nfstuned"))
+            .arg("--root")
+            .arg(machine.path())
+            .stdin(Stdio::null());
+        Daemon::start_as(machine, command)
+    }
+
+    fn start_as(machine: &'a Machine, mut command: Command) -> Daemon<'a> {
         // What a killed one has left says nothing about this one.
         let _ = fs::remove_file(machine.at("run/nfstuned/status.json"));
-        let child = command(env!("CARGO_BIN_EXE_nfstuned"), machine)
+        // As under systemd, so that each line says how much it matters.
+        let child = command
             .arg("--debug")
+            .env("JOURNAL_STREAM", "0:0")
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -354,6 +374,88 @@ fn the_knobs_of_a_container_stay() {
     assert_eq!(log.matches("this is a container: it is watched").count(), 1, "{log}");
 }
 
+/// Messages for people that say this.
+fn said<'a>(log: &'a str, what: &str) -> Vec<&'a str> {
+    let is_debug = |line: &str| line.starts_with("<7>");
+    log.lines()
+        .filter(|line| !is_debug(line) && line.contains(what))
+        .collect()
+}
+
+/// One line for what is read-only and not one for each mount or interval; what can be written is written.
+#[test]
+fn what_is_read_only_is_said_once() {
+    if let Some(reason) = common::namespace::missing() {
+        common::skip(reason);
+        return;
+    }
+    for (folders, bdi, vm) in [
+        (&["sys"][..], 1, 0),
+        (&["proc/sys"], 0, 1),
+        (&["sys", "proc/sys"], 1, 1),
+    ] {
+        let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead, bdi, vm\nsettle=0\n");
+        for minor in [51, 52] {
+            // Where devices have no limits, the machine's are asked for.
+            for name in ["max_ratio_fine", "min_ratio_fine", "strict_limit"] {
+                fs::remove_file(machine.at(&format!("sys/class/bdi/0:{minor}/{name}"))).unwrap();
+            }
+        }
+        machine.learned("nas1:/a", 100e6);
+        let before = machine.knobs();
+        let mut daemon = Daemon::start_read_only(&machine, folders);
+        for _ in 0..5 {
+            daemon.look();
+        }
+        let of = |knobs: &[(String, String)], part: &str| -> Vec<(String, String)> {
+            knobs
+                .iter()
+                .filter(|(name, _)| name.starts_with(part))
+                .cloned()
+                .collect()
+        };
+        let after = machine.knobs();
+        for (part, is_read_only) in [("sys", bdi == 1), ("proc", vm == 1)] {
+            assert_eq!(
+                of(&before, part) == of(&after, part),
+                is_read_only,
+                "{folders:?} {part}"
+            );
+        }
+        let log = daemon.stop();
+        assert_eq!(machine.knobs(), before, "{log}");
+        let lines = said(&log, "Read-only file system");
+        let count = |part: &str| lines.iter().filter(|line| line.contains(part)).count();
+        assert_eq!((count("/sys/class/bdi"), count("/proc/sys/vm")), (bdi, vm), "{log}");
+    }
+}
+
+/// A kernel without a knob, or a container that hides it: what is there is looked at, and no interval complains.
+#[test]
+fn what_is_not_there_is_passed_over() {
+    for gone in [
+        "proc/sys/vm",
+        "sys/class/bdi/0:51",
+        "sys/class/bdi/0:51/read_ahead_kb",
+        "sys/class/bdi",
+    ] {
+        let machine = two_mounts("[nfsrahead]\nnfs4=4096\n[nfstuned]\napply=readahead, bdi, vm\nsettle=0\n");
+        machine.learned("nas1:/a", 11e6);
+        match machine.at(gone).is_dir() {
+            true => fs::remove_dir_all(machine.at(gone)).unwrap(),
+            false => fs::remove_file(machine.at(gone)).unwrap(),
+        }
+        let mut daemon = Daemon::start(&machine);
+        for _ in 0..5 {
+            daemon.look();
+        }
+        let has_other = machine.at("sys/class/bdi/0:52/read_ahead_kb").exists();
+        assert!(!has_other || machine.knob(52, "read_ahead_kb") == "4096", "{gone}");
+        let log = daemon.stop();
+        assert!(said(&log, "No such file").len() <= 1, "{gone}: {log}");
+    }
+}
+
 #[test]
 fn a_knob_that_a_file_names_is_its_authors() {
     let machine = two_mounts("[nfstuned]\napply=bdi, vm\nsettle=0\n");
@@ -455,4 +557,66 @@ fn clients_are_remembered_over_a_restart() {
     let mut daemon = Daemon::start(&machine);
     daemon.until("it goes on", || is_seen(&current()));
     daemon.stop();
+}
+
+/// The way to a server, by what is kept of it, and by the link where that is known: used at once by the daemon that comes after.
+#[test]
+fn the_path_is_remembered_over_a_restart() {
+    let mut machine = Machine::new("[nfsrahead]\nnfs4=auto\n[nfstuned]\ninterval=5\n");
+    machine.memory(64 << 20);
+    machine.mount(51, "nas1:/a", "/a");
+    let at = machine.path().to_owned();
+    let status = || fs::read_to_string(at.join("run/nfstuned/status.json")).unwrap_or_default();
+    let mut daemon = Daemon::start(&machine);
+    daemon.until("it has looked", || status().contains("\"0:51\""));
+    assert!(status().contains("\"rtt_seconds\":null"), "{}", status());
+    // 15 s of reading and some small operations, 4 ms each, over a path of which nothing says how wide it is.
+    let stats = fs::read_to_string(at.join("proc/self/mountstats")).unwrap();
+    let busy = [
+        ("age:\t7200", "age:\t7215"),
+        ("bytes:\t0 0 0 0 0 0 0 0", "bytes:\t0 0 0 0 6291456000 0 0 0"),
+        ("READ: 0 0 0 0 0 0 0 0 0", "READ: 6000 6000 0 0 0 0 60000 60000 0"),
+        ("GETATTR: 0 0 0 0 0 0 0 0 0", "GETATTR: 20 20 0 0 0 0 80 80 0"),
+    ]
+    .iter()
+    .fold(stats, |text, (idle, busy)| {
+        assert!(text.contains(idle), "{text}");
+        text.replace(idle, busy)
+    });
+    machine.put("proc/self/mountstats", &busy);
+    machine.put("proc/uptime", "86415.00 1.00\n");
+    let is_known =
+        |text: &str| text.contains("\"rtt_seconds\":0.004") && text.contains("round trip 4.00 ms, the path's");
+    daemon.until("it has measured", || is_known(&status()));
+    daemon.stop();
+    let kept = fs::read_to_string(at.join("var/lib/nfstuned/learned.json")).unwrap();
+    assert!(
+        kept.contains("\"paths\"") && kept.contains("\"rtt_seconds\": 0.004"),
+        "{kept}"
+    );
+    let mut daemon = Daemon::start(&machine);
+    daemon.until("it goes on with it", || is_known(&status()));
+    daemon.stop();
+    // The route to the server, and a link of 10 Gbit/s.
+    let route = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n\
+        eth0\t00000000\t00000000\t0001\t0\t0\t0\t00000000\n";
+    machine.put("proc/net/route", route);
+    machine.put("sys/class/net/eth0/speed", "10000\n");
+    let mut daemon = Daemon::start(&machine);
+    daemon.until("it knows the link", || {
+        status().contains("round trip 4.00 ms, the link's 1250 MB/s")
+    });
+    daemon.stop();
+    // What was kept by another version, or makes no sense, is passed over.
+    for bad in [
+        kept.replace("\"schema_version\": 1", "\"schema_version\": 2"),
+        kept.replace("0.004", "-4"),
+    ] {
+        machine.put("sys/class/net/eth0/speed", "-1\n");
+        machine.put("var/lib/nfstuned/learned.json", &bad);
+        let mut daemon = Daemon::start(&machine);
+        daemon.until("it has looked", || status().contains("\"0:51\""));
+        assert!(status().contains("\"rtt_seconds\":null"), "{}", status());
+        daemon.stop();
+    }
 }

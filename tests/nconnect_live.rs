@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use nfsrahead::kernel::host::{Host, Tcp};
 use nfsrahead::kernel::mountstats::{Proto, Transport};
+use nfsrahead::kernel::route::Bond;
 use nfsrahead::kernel::tcp::Socket;
 use nfsrahead::nconnect::advice::{from_verdict, Advice};
 use nfsrahead::nconnect::asked::{Group, Place};
 use nfsrahead::nconnect::live::history::{History, Verdict};
 use nfsrahead::nconnect::live::rules::{holding, Baseline, Rule};
-use nfsrahead::nconnect::live::window::{Bond, Facts, Moment, Window};
+use nfsrahead::nconnect::live::window::{Facts, Moment, Window};
 use nfsrahead::nconnect::watch::Watch;
 use nfsrahead::sample::activity::{Activity, Calls};
 use nfsrahead::state::history::Histories;

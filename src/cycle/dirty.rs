@@ -74,7 +74,7 @@ fn want(around: &Around, sample: &Sample, device: &Device, track: &Track) -> Wan
             .max()
             .unwrap_or(1 << 20),
         connections: device.mounts.iter().map(|mount| mount.connections()).max().unwrap_or(1),
-        rtt_s: track.path.measured(None).map_or(0.0, |measured| measured.rtt_s),
+        rtt_s: track.measured(device).map_or(0.0, |measured| measured.rtt_s),
         memory_bytes,
         threshold_bytes,
         background_bytes,

@@ -14,6 +14,7 @@ use crate::conf::policy::Policy;
 use crate::conf::tuned::Tuned;
 use crate::kernel::bdi::Dev;
 use crate::kernel::knob::{Knob, Threshold, Value};
+use crate::readahead::measure;
 use crate::sample::Sample;
 use track::Track;
 
@@ -160,7 +161,10 @@ impl State {
                 .device(device.dev)
                 .filter(|known| known.instance == device.instance);
             match known {
-                Some(known) => device.activity = known.activity,
+                Some(known) => {
+                    device.activity = known.activity;
+                    device.link_bits_per_s = known.link_bits_per_s;
+                }
                 None => drop(self.tracks.insert(device.dev, Track::new(&device, seen.boottime_ms))),
             }
             devices.push(device);
@@ -185,13 +189,23 @@ impl State {
         decisions
     }
 
-    /// Gives devices of which nothing is known what was learned before about their source.
-    pub fn remember(&mut self, drain_of: impl Fn(&[u8]) -> Option<f64>) {
+    /// Gives devices of which nothing is known what was learned before about their source: how fast it takes data, and the path.
+    pub fn remember(
+        &mut self,
+        drain_of: impl Fn(&[u8]) -> Option<f64>,
+        path_of: impl Fn(&[u8]) -> Option<measure::Known>,
+    ) {
         let Some(sample) = &self.previous else { return };
         for device in &sample.devices {
             let source = device.mounts.first().and_then(|mount| mount.source.as_deref());
-            if let (Some(rate), Some(track)) = (source.and_then(&drain_of), self.tracks.get_mut(&device.dev)) {
+            let (Some(source), Some(track)) = (source, self.tracks.get_mut(&device.dev)) else {
+                continue;
+            };
+            if let Some(rate) = drain_of(source) {
                 track.drain.seed(sample.boottime_ms, rate);
+            }
+            if let Some(known) = path_of(source) {
+                track.path.seed(sample.boottime_ms, known);
             }
         }
     }

@@ -71,7 +71,7 @@ struct Wish {
 
 fn wish(around: &Around, sample: &Sample, device: &Device, track: &Track, is_known: bool) -> Wish {
     let connections = device.mounts.iter().map(|mount| mount.connections()).max();
-    let measured = track.path.measured(None).filter(|_| connections.is_some());
+    let measured = track.measured(device).filter(|_| connections.is_some());
     let machine = Machine {
         page_kib: sample.machine.page_kib,
         memory: sample.machine.memory,

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use crate::float::float;
 use crate::kernel::knob::Attribute;
-use crate::readahead::measure::{self, Path};
+use crate::readahead::measure::{self, Measured, Path};
 use crate::sample::activity::Activity;
 use crate::sample::{Device, Sample};
 use crate::writeback::drain::{self, Drain};
@@ -122,6 +123,12 @@ impl Track {
             read_ahead_bytes: before.read_ahead_kib.unwrap_or_default().saturating_mul(1024),
             rsize_bytes: rsize_kib.unwrap_or_default().saturating_mul(1024),
         });
+    }
+
+    /// What is known of the way to the server.
+    pub fn measured(&self, device: &Device) -> Option<Measured> {
+        let bits = device.link_bits_per_s.filter(|bits| *bits > 0);
+        self.path.measured(bits.map(|bits| float(bits) / 8.0))
     }
 
     /// Requests on the wire during the last interval. None: not known.

@@ -26,6 +26,17 @@ pub struct Link {
     /// None: the device does not know, as virtual ones and `lo`.
     pub speed_bits_per_s: Option<u64>,
     pub mtu_bytes: Option<u64>,
+    /// It leads over a bond.
+    pub bond: Option<Bond>,
+}
+
+/// Several links as one: a connection uses one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bond {
+    pub slaves: u64,
+    pub slave_bits_per_s: u64,
+    /// Connections are spread by their ports too.
+    pub is_by_port: bool,
 }
 
 /// None: no route. On the live system the kernel is asked, with all its rules; elsewhere the tables in /proc are read.
@@ -46,12 +57,46 @@ pub fn link(root: &Root, to: IpAddr) -> Option<Link> {
     Some(Link {
         speed_bits_per_s: speed(&device).or_else(|| speed(only?)),
         mtu_bytes: number(root, &device, "mtu"),
+        bond: bond(root, &device, &lowers),
         lowers,
         device,
     })
 }
 
+/// The bond that the way leads over, be it below a VLAN (kernel: drivers/net/bonding/bond_sysfs.c).
+fn bond(root: &Root, device: &str, lowers: &[String]) -> Option<Bond> {
+    let mut devices = [device].into_iter().chain(lowers.iter().map(String::as_str));
+    let (slaves, folder) = devices.find_map(|device| {
+        let folder = root.network_device(device).join("bonding");
+        Some((read_small(&folder.join("slaves"), 4096).ok()?, folder))
+    })?;
+    let slaves = std::str::from_utf8(&slaves).ok()?;
+    let names: Vec<&str> = slaves
+        .split_ascii_whitespace()
+        .filter(|name| !name.contains('/'))
+        .collect();
+    let speed = |name: &&str| number(root, name, "speed");
+    let policy = read_small(&folder.join("xmit_hash_policy"), 4096).ok()?;
+    Some(Bond {
+        slaves: u64::try_from(names.len()).unwrap_or_default(),
+        slave_bits_per_s: names.iter().filter_map(speed).max()?.checked_mul(1_000_000)?,
+        is_by_port: policy.starts_with(b"layer3+4"),
+    })
+}
+
 impl Link {
+    /// What so many connections to one server get of it: one slave of a bond, or as many as they are spread over.
+    pub fn speed_of_bits_per_s(&self, connections: u64) -> Option<u64> {
+        let Some(bond) = self.bond.filter(|bond| bond.slave_bits_per_s > 0) else {
+            return self.speed_bits_per_s;
+        };
+        let slaves = match bond.is_by_port {
+            true => connections.clamp(1, bond.slaves.max(1)),
+            false => 1,
+        };
+        Some(bond.slave_bits_per_s.saturating_mul(slaves))
+    }
+
     /// The interfaces at the bottom, or the device itself.
     pub fn leaves<'a>(&'a self, root: &'a Root) -> impl Iterator<Item = &'a str> + 'a {
         let all = self.lowers.iter().chain([&self.device]).map(String::as_str);
@@ -301,9 +346,42 @@ mod tests {
             lowers: lowers(&root, device),
             speed_bits_per_s: None,
             mtu_bytes: None,
+            bond: None,
         };
         assert_eq!(link("vlan7").leaves(&root).collect::<Vec<_>>(), ["eth0", "eth1"]);
         assert_eq!(link("eth0").leaves(&root).collect::<Vec<_>>(), ["eth0"]);
+    }
+
+    #[test]
+    fn a_connection_gets_one_slave_of_a_bond() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let put = |path: &str, text: &str| {
+            let path = root.network_device("bond0").join("..").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        std::fs::create_dir_all(root.network_device("bond0")).unwrap();
+        put("bond0/bonding/slaves", "eth0 eth1\n");
+        for name in ["eth0", "eth1"] {
+            put(&format!("{name}/speed"), "10000\n");
+        }
+        for (policy, two, four) in [("layer2 0\n", 10, 10), ("layer3+4 1\n", 20, 20)] {
+            put("bond0/bonding/xmit_hash_policy", policy);
+            let link = Link {
+                device: "bond0".to_owned(),
+                lowers: Vec::new(),
+                speed_bits_per_s: Some(20_000_000_000),
+                mtu_bytes: None,
+                bond: bond(&root, "bond0", &[]),
+            };
+            let gbit = |connections| link.speed_of_bits_per_s(connections).map(|bits| bits / 1_000_000_000);
+            assert_eq!(
+                (gbit(0), gbit(1), gbit(2), gbit(4)),
+                (Some(10), Some(10), Some(two), Some(four))
+            );
+            assert_eq!(Link { bond: None, ..link }.speed_of_bits_per_s(1), Some(20_000_000_000));
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use crate::conf::value::MIN_KIB;
 use crate::float::{float, whole};
 use crate::kernel::vm::Memory;
-use crate::readahead::measure::Measured;
+use crate::readahead::measure::{Measured, STREAMS_UNKNOWN};
 
 /// What the model looks at.
 #[derive(Debug, Clone, Copy)]
@@ -31,8 +31,6 @@ const MIN_SMALL_KIB: u64 = 128;
 const MAX_SMALL_KIB: u64 = 1 << 10;
 /// A machine with less is taken for a thin client.
 const SMALL_MEMORY_KIB: u64 = 2 << 20;
-/// How many sequential readers to expect where nobody has counted.
-const STREAMS: u64 = 32;
 /// Bandwidth-delay products in a window.
 const PRODUCTS: f64 = 8.0;
 /// So many connections get a READ each from one window.
@@ -69,7 +67,9 @@ fn measured_kib(inputs: &Inputs, measured: &Measured, rsize: u64) -> u64 {
 
 /// Two windows live per reader: one being consumed, one in flight. All readers together may fill 5 % of what is available.
 fn memory_cap_kib(inputs: &Inputs) -> u64 {
-    let streams = inputs.measured.map_or(STREAMS, |measured| measured.streams.max(1));
+    let streams = inputs
+        .measured
+        .map_or(STREAMS_UNKNOWN, |measured| measured.streams.max(1));
     inputs
         .memory
         .map_or(MAX_KIB, |m| whole(float(m.available_kib) / 20.0 / 2.0 / float(streams)))
@@ -101,6 +101,7 @@ mod tests {
             bytes_per_s: f64::from(mbit) * 1e6 / 8.0,
             rtt_s: rtt_ms / 1000.0,
             streams: 8,
+            is_of_link: true,
         })
     }
 
@@ -132,6 +133,36 @@ mod tests {
             ..inputs(1024, 2 * GIB)
         };
         assert_eq!(readahead_kib(&tight, 4), 6144);
+    }
+
+    /// One read more where 8 products pass a whole number of reads; and where the connections want more than the products.
+    #[test]
+    fn on_both_sides_of_each_threshold() {
+        let big = inputs(1024, 64 * GIB);
+        let kib = |bytes_per_s: f64, connections| {
+            let measured = Some(Measured {
+                bytes_per_s,
+                rtt_s: 0.001,
+                streams: 8,
+                is_of_link: true,
+            });
+            readahead_kib(
+                &Inputs {
+                    measured,
+                    connections,
+                    ..big
+                },
+                4,
+            )
+        };
+        // At 1 ms, 2 MiB are 8 products of 256 KiB each millisecond.
+        let two_mib = 262_144_000.0;
+        assert_eq!((kib(two_mib * 0.999, 1), kib(two_mib * 1.001, 1)), (2048, 3072));
+        assert_eq!((kib(two_mib * 0.999, 2), kib(two_mib * 0.999, 3)), (2048, 3072));
+        assert_eq!((kib(1.0, 4), kib(1.0, 5)), (4096, 4096));
+        // 16 MiB is the end.
+        assert_eq!((kib(two_mib * 7.49, 1), kib(two_mib * 8.01, 1)), (15 << 10, 16 << 10));
+        assert_eq!(kib(two_mib * 100.0, 1), 16 << 10);
     }
 
     #[test]

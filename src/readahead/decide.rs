@@ -102,10 +102,13 @@ fn with_mount(wish: &Wish, mount: &Mount, device: &Device, machine: &Machine) ->
             ));
         }
     }
-    let reason = match mount.rsize_kib() {
+    let mut reason = match mount.rsize_kib() {
         Some(rsize) => format!("{wish}, rsize {rsize} KiB"),
         None => wish.to_string(),
     };
+    if let Some(measured) = device.measured.filter(|_| wish.value == Value::Auto) {
+        reason.push_str(&format!(", {measured}"));
+    }
     set(kib, wish, machine, reason)
 }
 

@@ -3,6 +3,8 @@
 //! One sequential reader gets B·R/(R + B·rtt) of a path that carries B bytes per second, with R bytes of readahead. B is the
 //! link's speed where it is known, and otherwise the most that the path has shown, corrected for the window it was shown with.
 
+use std::fmt;
+
 use crate::float::{float, whole};
 
 /// What one interval said about one device.
@@ -36,6 +38,8 @@ const SLOTS: u64 = 24;
 const WINDOW_BOUND: f64 = 0.2;
 /// For fewer readers nobody gets more.
 const STREAMS_MIN: u64 = 8;
+/// How many sequential readers to expect where nobody has counted.
+pub const STREAMS_UNKNOWN: u64 = 32;
 
 /// What is known about the path of one device. Its memory is bounded.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -53,11 +57,12 @@ struct Hour {
 
 /// The window that carried the most.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Best {
-    bytes_per_s: f64,
+#[cfg_attr(feature = "state", derive(serde::Serialize, serde::Deserialize))]
+pub struct Best {
+    pub bytes_per_second: f64,
     /// What all readers together had in flight at most.
-    in_flight_bytes: f64,
-    streams: f64,
+    pub in_flight_bytes: f64,
+    pub streams: f64,
 }
 
 /// What the model needs.
@@ -69,9 +74,73 @@ pub struct Measured {
     pub bytes_per_s: f64,
     /// Sequential readers, at least 8.
     pub streams: u64,
+    /// The rate is the link's, not one that was seen.
+    pub is_of_link: bool,
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whose = if self.is_of_link { "the link's" } else { "the path's" };
+        let (ms, mb_per_s) = (self.rtt_s * 1e3, self.bytes_per_s / 1e6);
+        write!(f, "round trip {ms:.2} ms, {whose} {mb_per_s:.0} MB/s")
+    }
+}
+
+/// What outlives a restart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "state", derive(serde::Serialize, serde::Deserialize))]
+pub struct Known {
+    pub rtt_seconds: f64,
+    /// None: nobody has read.
+    pub best: Option<Best>,
+}
+
+impl Known {
+    /// What was kept may be anything: sane, or none of it.
+    pub fn sane(self) -> Option<Known> {
+        let is_rate = |rate: f64| (1e3..=1e12).contains(&rate);
+        let is_best = |best: &Best| {
+            is_rate(best.bytes_per_second)
+                && (1.0..=1e6).contains(&best.streams)
+                && (4096.0..=1e12).contains(&best.in_flight_bytes)
+        };
+        let is_sane = (1e-6..=60.0).contains(&self.rtt_seconds) && self.best.as_ref().is_none_or(is_best);
+        is_sane.then_some(self)
+    }
+
+    /// By a tenth or more, or about something that was not known.
+    pub fn differs(&self, other: &Known) -> bool {
+        let is_other = |a: f64, b: f64| (a - b).abs() > a / 10.0;
+        is_other(self.rtt_seconds, other.rtt_seconds)
+            || match (self.best, other.best) {
+                (Some(a), Some(b)) => is_other(a.bytes_per_second, b.bytes_per_second),
+                (a, b) => a.is_some() != b.is_some(),
+            }
+    }
 }
 
 impl Path {
+    /// The extremes of the last day. None: no round trip was seen.
+    pub fn known(&self) -> Option<Known> {
+        let rtts = self.hours.iter().filter_map(|hour| hour.rtt_s);
+        let bests = self.hours.iter().filter_map(|hour| hour.best);
+        Some(Known {
+            rtt_seconds: rtts.min_by(f64::total_cmp)?,
+            best: bests.max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second)),
+        })
+    }
+
+    /// What was known before, where nothing was seen yet. It counts as seen now, and is forgotten in a day like the rest.
+    pub fn seed(&mut self, now_ms: u64, known: Known) {
+        if self.hours.is_empty() {
+            self.hours.push(Hour {
+                number: now_ms / SLOT_MS,
+                rtt_s: Some(known.rtt_seconds),
+                best: known.best,
+            });
+        }
+    }
+
     pub fn add(&mut self, window: &Window) {
         let number = window.end_ms / SLOT_MS;
         if self.hours.last().is_none_or(|hour| hour.number != number) {
@@ -91,35 +160,36 @@ impl Path {
             return;
         }
         let bytes_per_s = float(window.read_bytes) * 1000.0 / float(window.length_ms);
-        if hour.best.is_none_or(|best| bytes_per_s > best.bytes_per_s) {
+        if hour.best.is_none_or(|best| bytes_per_s > best.bytes_per_second) {
             // A read(2) above the readahead is sent in units of rsize, whatever the readahead (`ractl_max_pages`).
             let read_ahead = float(window.read_ahead_bytes.max(window.rsize_bytes));
             let streams = (window.on_wire * float(window.rsize_bytes) / read_ahead).max(1.0);
             hour.best = Some(Best {
-                bytes_per_s,
+                bytes_per_second: bytes_per_s,
                 in_flight_bytes: streams * read_ahead,
                 streams,
             });
         }
     }
 
-    /// None: too little is known. `link_bytes_per_s` is the speed of the slowest interface on the way, where it says one.
+    /// None: too little is known. `link_bytes_per_s` is what the connections get of the link, where it says one: then the round
+    /// trip is enough, and whoever reads is not asked for.
     pub fn measured(&self, link_bytes_per_s: Option<f64>) -> Option<Measured> {
-        let rtt_s = self.hours.iter().filter_map(|hour| hour.rtt_s).min_by(f64::total_cmp)?;
-        let bests = self.hours.iter().filter_map(|hour| hour.best);
-        let best = bests.max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))?;
+        let Known { rtt_seconds, best } = self.known()?;
+        let seen = best.map(|best| carries(&best, rtt_seconds));
         Some(Measured {
-            rtt_s,
-            bytes_per_s: link_bytes_per_s.unwrap_or_else(|| carries(&best, rtt_s)),
-            streams: whole(best.streams.ceil()).max(STREAMS_MIN),
+            rtt_s: rtt_seconds,
+            bytes_per_s: link_bytes_per_s.or(seen)?,
+            streams: best.map_or(STREAMS_UNKNOWN, |best| whole(best.streams.ceil()).max(STREAMS_MIN)),
+            is_of_link: link_bytes_per_s.is_some(),
         })
     }
 }
 
 /// T = B·R/(R + B·rtt), solved for B. Readers that paused make T too small, and B with it.
 fn carries(best: &Best, rtt_s: f64) -> f64 {
-    let left = (best.in_flight_bytes - best.bytes_per_s * rtt_s).max(best.in_flight_bytes * WINDOW_BOUND);
-    best.bytes_per_s * best.in_flight_bytes / left
+    let left = (best.in_flight_bytes - best.bytes_per_second * rtt_s).max(best.in_flight_bytes * WINDOW_BOUND);
+    best.bytes_per_second * best.in_flight_bytes / left
 }
 
 #[cfg(test)]
@@ -194,6 +264,81 @@ mod tests {
             ..window(50)
         });
         assert!(near(path.measured(None).unwrap().rtt_s, 0.02));
+    }
+
+    /// The link's speed and a round trip are enough; without the link somebody has to have read.
+    #[test]
+    fn a_known_link_needs_the_round_trip_only() {
+        let mut path = Path::default();
+        let link = Some(1.25e9);
+        assert_eq!(path.measured(link), None);
+        path.add(&Window {
+            read_bytes: 0,
+            on_wire: 0.0,
+            ..window(0)
+        });
+        assert_eq!(path.measured(None), None);
+        let measured = path.measured(link).unwrap();
+        assert_eq!(
+            (measured.bytes_per_s, measured.rtt_s, measured.streams),
+            (1.25e9, 0.02, 32)
+        );
+        assert_eq!(measured.to_string(), "round trip 20.00 ms, the link's 1250 MB/s");
+        path.add(&window(100));
+        assert_eq!(path.measured(link).unwrap().streams, 8);
+        assert_eq!(
+            path.measured(None).unwrap().to_string(),
+            "round trip 20.00 ms, the path's 210 MB/s"
+        );
+    }
+
+    #[test]
+    fn what_was_known_before_holds_until_it_is_a_day_old() {
+        let mut path = Path::default();
+        path.add(&window(100));
+        let known = path.known().unwrap();
+        assert_eq!(known.sane(), Some(known));
+        let mut later = Path::default();
+        later.seed(0, known);
+        assert_eq!(later.measured(None), path.measured(None));
+        // Once something was seen, nothing is put in its place.
+        later.seed(
+            0,
+            Known {
+                rtt_seconds: 1.0,
+                ..known
+            },
+        );
+        assert_eq!(later.measured(None), path.measured(None));
+        let slow = Window {
+            small_rtt_s: Some(0.04),
+            end_ms: 24 * SLOT_MS,
+            ..window(1)
+        };
+        later.add(&slow);
+        assert!(near(later.measured(None).unwrap().rtt_s, 0.04));
+        for rtt_seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 61.0] {
+            assert_eq!(
+                Known {
+                    rtt_seconds,
+                    best: None
+                }
+                .sane(),
+                None
+            );
+        }
+        for (a, b, differs) in [
+            (1.0, 1.09, false),
+            (1.0, 1.11, true),
+            (1.0, 0.91, false),
+            (1.0, 0.89, true),
+        ] {
+            let known = |rtt_seconds| Known {
+                rtt_seconds,
+                best: None,
+            };
+            assert_eq!(known(a).differs(&known(b)), differs, "{a} {b}");
+        }
     }
 
     proptest! {

@@ -100,6 +100,7 @@ fn add(root: &Root, sample: &mut Sample, dev: Dev, looked: &Looked) {
         mounts: looked.mounts.clone(),
         is_elsewhere: true,
         read_ahead_kib: Bdi::now_kib(root, dev).ok().flatten(),
+        link_bits_per_s: None,
         activity: None,
     });
 }

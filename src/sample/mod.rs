@@ -14,6 +14,7 @@ use crate::kernel::bdi::{Bdi, Dev};
 use crate::kernel::devices;
 use crate::kernel::mountinfo::{self, Mount, Version};
 use crate::kernel::mountstats::Transport;
+use crate::kernel::route::{self, Link};
 use crate::kernel::vm::{self, Memory, VmStat};
 use crate::kernel::{dmi, mountstats, nfsfs};
 use crate::root::Root;
@@ -43,6 +44,8 @@ pub struct Client {
     /// The oldest first: that decided how many connections there are.
     pub devs: Vec<Dev>,
     pub transports: Vec<Transport>,
+    /// The way to the server. None: no route, or a host name of which nobody was asked.
+    pub link: Option<Link>,
 }
 
 /// What is not about one device.
@@ -71,6 +74,8 @@ pub struct Device {
     pub read_ahead_kib: Option<u64>,
     /// None: no mount of it is in our mountstats.
     pub activity: Option<Activity>,
+    /// What its connections get of the link to the server. None: not known.
+    pub link_bits_per_s: Option<u64>,
 }
 
 impl Sample {
@@ -108,6 +113,8 @@ pub fn take(root: &Root, depth: Depth) -> Result<Sample> {
         Depth::Counters => counters(root, &mounts)?,
         Depth::Mounts => Counters::default(),
     };
+    let counters = counters.with_links(root);
+    let links = counters.links();
     let devices = devices::grouped(mounts, &volumes);
     let device = |found: devices::NfsDevice| {
         // A device that has gone meanwhile has no folder.
@@ -120,6 +127,7 @@ pub fn take(root: &Root, depth: Depth) -> Result<Sample> {
             mounts: found.mounts,
             read_ahead_kib: Bdi::now_kib(root, found.dev).ok().flatten(),
             activity: counters.activities.get(&found.dev).copied(),
+            link_bits_per_s: links.get(&found.dev).copied(),
         })
     };
     Ok(Sample {
@@ -155,6 +163,33 @@ struct Counters {
 }
 
 impl Counters {
+    /// Asked once for an address, whoever mounts from it.
+    fn with_links(mut self, root: &Root) -> Counters {
+        let mut known: HashMap<Vec<u8>, Option<Link>> = HashMap::new();
+        for client in self.clients.values_mut() {
+            let ask = || route::link(root, std::str::from_utf8(&client.address).ok()?.parse().ok()?);
+            client.link = known.entry(client.address.clone()).or_insert_with(ask).clone();
+        }
+        self
+    }
+
+    fn links(&self) -> HashMap<Dev, u64> {
+        let mut links = HashMap::new();
+        for client in self.clients.values() {
+            let connections = u64::try_from(client.transports.len()).unwrap_or_default();
+            let speed = client
+                .link
+                .as_ref()
+                .and_then(|link| link.speed_of_bits_per_s(connections));
+            links.extend(
+                speed
+                    .into_iter()
+                    .flat_map(|speed| client.devs.iter().map(move |dev| (*dev, speed))),
+            );
+        }
+        links
+    }
+
     fn add(&mut self, stats: &mountstats::Mount, mount: &Mount) {
         let activity = Activity::of(stats);
         let known = self.activities.entry(mount.dev).or_insert(activity);
@@ -173,6 +208,7 @@ impl Counters {
             implementation: stats.implementation.clone(),
             devs: Vec::new(),
             transports: Vec::new(),
+            link: None,
         });
         if !client.devs.contains(&mount.dev) {
             client.devs.push(mount.dev);

@@ -1,4 +1,5 @@
-//! How fast each export was written to, kept over restarts and reboots: /var/lib/nfstuned/learned.json.
+//! How fast each export was written to, and how long and wide the path to it is, kept over restarts and reboots:
+//! /var/lib/nfstuned/learned.json.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cycle::State;
 use crate::error::Result;
+use crate::readahead::measure::Known;
 use crate::report::escape::escape;
 use crate::root::Root;
 
@@ -20,6 +22,9 @@ pub struct Learned {
     schema_version: u32,
     /// By the escaped source of the mount, `server:/export`.
     drain_bytes_per_second: BTreeMap<String, f64>,
+    /// Likewise. Files of before it was kept have none.
+    #[serde(default)]
+    paths: BTreeMap<String, Known>,
 }
 
 impl Learned {
@@ -37,6 +42,11 @@ impl Learned {
         rate.filter(|rate| (1e3..=1e12).contains(rate))
     }
 
+    /// The path to an export, sane or none.
+    pub fn path(&self, source: &[u8]) -> Option<Known> {
+        self.paths.get(&escape(source)).copied().and_then(Known::sane)
+    }
+
     /// Takes over what is known now; what is not mounted any more is kept. True: something changed by a tenth or more.
     pub fn update(&mut self, state: &State) -> bool {
         self.schema_version = SCHEMA_VERSION;
@@ -44,19 +54,15 @@ impl Learned {
         let mut is_changed = false;
         for device in &sample.devices {
             let source = device.mounts.first().and_then(|mount| mount.source.as_deref());
-            let rate = state
-                .track(device.dev)
-                .and_then(|track| track.drain.bytes_per_s(sample.boottime_ms));
-            let (Some(source), Some(rate)) = (source, rate) else {
+            let (Some(source), Some(track)) = (source, state.track(device.dev)) else {
                 continue;
             };
             let source = escape(source);
-            let known = self.drain_bytes_per_second.get(&source).copied();
-            let is_new = known.is_none_or(|known| (known - rate).abs() > known / 10.0);
-            if is_new && (known.is_some() || self.drain_bytes_per_second.len() < EXPORTS) {
-                self.drain_bytes_per_second.insert(source, rate);
-                is_changed = true;
-            }
+            let is_new_rate = |known: &f64, rate: &f64| (known - rate).abs() > known / 10.0;
+            let rate = track.drain.bytes_per_s(sample.boottime_ms);
+            is_changed |= keep(&mut self.drain_bytes_per_second, &source, rate, is_new_rate);
+            let path = track.path.known().and_then(Known::sane);
+            is_changed |= keep(&mut self.paths, &source, path, Known::differs);
         }
         is_changed
     }
@@ -67,4 +73,17 @@ impl Learned {
         text.push(b'\n');
         text
     }
+}
+
+/// True: it is another one than before, or new.
+fn keep<T>(all: &mut BTreeMap<String, T>, source: &str, value: Option<T>, is_other: impl Fn(&T, &T) -> bool) -> bool {
+    let Some(value) = value else { return false };
+    let is_new = match all.get(source) {
+        Some(known) => is_other(known, &value),
+        None => all.len() < EXPORTS,
+    };
+    if is_new {
+        all.insert(source.to_owned(), value);
+    }
+    is_new
 }

@@ -182,7 +182,7 @@ fn memory(sample: Option<&Sample>) -> Memory {
 fn device_status(state: &State, sample: &Sample, device: &Device) -> DeviceStatus {
     let first = device.mounts.first();
     let track = state.track(device.dev);
-    let measured = track.and_then(|track| track.path.measured(None));
+    let measured = track.and_then(|track| track.measured(device));
     DeviceStatus {
         device: device.dev.to_string(),
         version: first.map_or_else(|| device.version.to_string(), |mount| escape(mount.shown_version())),

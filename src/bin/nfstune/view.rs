@@ -59,7 +59,7 @@ impl<'a> View<'a> {
             complain(e);
             Learned::default()
         });
-        state.remember(|source| learned.drain(source));
+        state.remember(|source| learned.drain(source), |source| learned.path(source));
         Ok(View {
             root,
             settings,

@@ -167,7 +167,8 @@ impl Daemon {
         let mut sample = sample::take(&self.root, Depth::Counters)?;
         self.complete(&mut sample);
         self.state.learn(sample);
-        self.state.remember(|source| self.learned.drain(source));
+        self.state
+            .remember(|source| self.learned.drain(source), |source| self.learned.path(source));
         self.act()?;
         if self.learned.update(&self.state) {
             self.save_learned();
@@ -183,7 +184,8 @@ impl Daemon {
         let mut sample = sample::take(&self.root, Depth::Mounts)?;
         self.complete(&mut sample);
         self.state.see(sample);
-        self.state.remember(|source| self.learned.drain(source));
+        self.state
+            .remember(|source| self.learned.drain(source), |source| self.learned.path(source));
         self.act()
     }
 

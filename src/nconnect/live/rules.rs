@@ -181,7 +181,7 @@ pub fn step_within(most: u64, connections: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nconnect::live::window::Bond;
+    use crate::kernel::route::Bond;
 
     fn diagnose(window: &Window, facts: &Facts, baseline: &Baseline) -> Option<Rule> {
         holding(window, facts, baseline).first().copied()

@@ -3,6 +3,7 @@
 use crate::float::float;
 use crate::kernel::host::{Host, Tcp};
 use crate::kernel::mountstats::Transport;
+use crate::kernel::route::Bond;
 use crate::kernel::tcp::Socket;
 use crate::sample::activity::Activity;
 
@@ -54,15 +55,6 @@ pub struct Facts {
     pub ports_left: Option<u64>,
     /// What the server calls itself (NFSv4.1's implementation id); empty where it does not say.
     pub software: String,
-}
-
-/// Several links as one: a connection uses one of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bond {
-    pub slaves: u64,
-    pub slave_bits_per_s: u64,
-    /// Connections are spread by their ports too.
-    pub is_by_port: bool,
 }
 
 /// What happened in between.
