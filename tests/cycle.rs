@@ -221,6 +221,28 @@ fn disks_at_work_are_told_from_a_log() {
     }
 }
 
+/// What the first writer of a new device must not wait for; the second interval of writing ends it, though a limit was just set.
+#[test]
+fn a_limit_grows_when_its_device_is_no_longer_new() {
+    let (policy, tuned) = settings("[nfstuned]\napply=bdi\nsettle=0\n");
+    let mut world = World::new(1 << 20);
+    world.step(&policy, &tuned, [(0, 0, 0, 0); 2]);
+    let dev = Dev { major: 0, minor: 50 };
+    world.state.remember(|_: &[u8]| Some(11e6), |_: &[u8]| None);
+    let max = Knob::Bdi {
+        dev,
+        attribute: Attribute::MaxRatioFine,
+    };
+    let busy = (0, 15 * 11_000_000, 0, 60_000);
+    let mut seen = vec![];
+    for done in [(0, 0, 0, 0), (0, 80_000_000, 0, 60_000), busy, busy] {
+        world.step(&policy, &tuned, [done, (0, 0, 0, 0)]);
+        seen.push(world.value(max).number().unwrap());
+    }
+    // 9 and 24 MiB, which are three quarters of it, of a threshold of 205 MiB.
+    assert_eq!(seen, [58_594, 58_594, 156_252, 156_252]);
+}
+
 proptest! {
     #[test]
     fn values_stay_inside_their_bounds_and_an_idle_machine_is_left_alone(

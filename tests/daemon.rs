@@ -149,7 +149,7 @@ fn it_observes_by_default() {
         "{status}"
     );
     assert!(
-        status.contains("the server takes 11.0 MB/s, 2 s of it: 24.0 MiB\n      not written: apply does not name bdi"),
+        status.contains("the server takes 11.0 MB/s, 2 s of it, less for a new device: 9.0 MiB\n      not written: apply does not name bdi"),
         "{status}"
     );
     assert_eq!(machine.knobs(), before);

@@ -8,7 +8,7 @@ use crate::kernel::knob::{Attribute, Knob, Value};
 use crate::sample::{Device, Sample};
 use crate::writeback::size::{self, Limit};
 
-/// A limit is written this seldom.
+/// A limit is lowered this seldom after it was written. It may grow as soon as it should: what a new device begins with costs rate.
 const APART_MS: u64 = 60_000;
 /// All floors together, parts per million: the kernel wants less than the whole, a careful daemon much less.
 const FLOORS_PPM: u64 = 200_000;
@@ -41,7 +41,7 @@ pub(super) fn decide(
             limit.min_ppm = knobs.min.now().unwrap_or(limit.min_ppm);
         }
     }
-    let hold = held(around, sample, device, track, &knobs);
+    let hold = held(around, sample, device, track, &knobs, limit.max_ppm);
     knobs.with(&limit, &reason, hold)
 }
 
@@ -75,6 +75,7 @@ fn want(around: &Around, sample: &Sample, device: &Device, track: &Track) -> Wan
             .unwrap_or(1 << 20),
         connections: device.mounts.iter().map(|mount| mount.connections()).max().unwrap_or(1),
         rtt_s: track.measured(device).map_or(0.0, |measured| measured.rtt_s),
+        written_bytes: device.activity.map(|activity| activity.server_written_bytes),
         memory_bytes,
         threshold_bytes,
         background_bytes,
@@ -101,7 +102,10 @@ fn want(around: &Around, sample: &Sample, device: &Device, track: &Track) -> Wan
         }
     };
     match result {
-        Ok((limit, reason)) => Wanted::Limit(limit, format!("{reason}: {}", mib(limit.want_bytes))),
+        Ok((limit, reason)) => {
+            let less = if limit.is_of_new { ", less for a new device" } else { "" };
+            Wanted::Limit(limit, format!("{reason}{less}: {}", mib(limit.want_bytes)))
+        }
         Err(skip) => Wanted::Nothing(format!("{whence}{skip}")),
     }
 }
@@ -223,7 +227,7 @@ impl Knobs {
     }
 }
 
-fn held(around: &Around, sample: &Sample, device: &Device, track: &Track, knobs: &Knobs) -> Option<Hold> {
+fn held(around: &Around, sample: &Sample, device: &Device, track: &Track, knobs: &Knobs, max_ppm: u64) -> Option<Hold> {
     if !around.tuned.apply.bdi {
         return Some(Hold::NotAllowed("bdi"));
     }
@@ -247,6 +251,8 @@ fn held(around: &Around, sample: &Sample, device: &Device, track: &Track, knobs:
     if let Some(left) = super::settling_s(around, sample, Some(age_s)) {
         return Some(Hold::Settling(left));
     }
-    let is_too_soon = !track.limit_changes.may(sample.boottime_ms, APART_MS);
+    let grows = knobs.are_ours() && knobs.max.now().is_some_and(|now| now < max_ppm);
+    let apart_ms = if grows { 0 } else { APART_MS };
+    let is_too_soon = !track.limit_changes.may(sample.boottime_ms, apart_ms);
     is_too_soon.then_some(Hold::TooSoon)
 }

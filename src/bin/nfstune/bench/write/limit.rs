@@ -62,6 +62,8 @@ pub fn of(
         wsize_bytes: target.mount.wsize_bytes().unwrap_or(1 << 20),
         connections: target.mount.connections(),
         rtt_s: 0.0,
+        // What a mount has in the long run, new or not.
+        written_bytes: None,
         memory_bytes: memory.total_kib.saturating_mul(1024),
         threshold_bytes: pages(stat.threshold_pages),
         background_bytes: pages(stat.background_pages),
