@@ -172,6 +172,7 @@ PEER ?= /usr/libexec/nfsrahead
 
 bench: helper tools ## one helper call against nfs-utils' (PEER) at 10 to 50,000 mounts, a minute; QUICK=1: up to 1,000
 	$(CARGO) build --locked --example bench
+	$(CARGO) build --locked --release --example parser
 	@mkdir -p target/bench
 	unshare $$(test "$$(id -u)" = 0 || echo --map-root-user) --mount \
 		target/debug/examples/bench $(HELPER) $(PEER) target/release/nfstune target/bench $(if $(QUICK),--quick)

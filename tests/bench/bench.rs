@@ -11,6 +11,7 @@ mod place;
 use std::error::Error;
 use std::io::{stdout, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use measure::{Figures, Program, Times};
 use place::{Dev, Place};
@@ -182,7 +183,13 @@ fn mountstats(out: &mut impl Write, place: &Place, tool: &Path) -> Result<()> {
             cpu.ours_by_peer
         )?;
     }
-    Ok(out.flush()?)
+    out.flush()?;
+    let parser = tool.with_file_name("examples").join("parser");
+    let ended = Command::new(&parser).arg(place.mountstats()).status()?;
+    if !ended.success() {
+        return Err(format!("{}: {ended}", shown(&parser)).into());
+    }
+    Ok(())
 }
 
 fn row(mounts: usize, ours: &Program, peer: &Program, place: &Place) -> Result<Row> {

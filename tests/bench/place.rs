@@ -219,6 +219,11 @@ impl Place {
         Ok(nfs)
     }
 
+    /// The file that `write_mountstats` writes, below the root.
+    pub fn mountstats(&self) -> PathBuf {
+        self.at("root/proc/self/mountstats")
+    }
+
     /// What so many mounts have done, with the table that goes with it, here and below the other root. Gives its size in bytes.
     pub fn write_mountstats(&self, mounts: usize, connections: usize) -> Result<usize> {
         self.write_table(mounts, Others::Nfs)?;
@@ -230,7 +235,7 @@ impl Place {
             };
             stats(&mut text, &at, i, connections)?;
         }
-        fs::write(self.at("root/proc/self/mountstats"), &text)?;
+        fs::write(self.mountstats(), &text)?;
         fs::write("/proc/self/mountstats", &text)?;
         Ok(text.len())
     }
