@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::kernel::ethtool::{offloads, Offloads};
 use crate::kernel::host::host;
 use crate::kernel::mountinfo::Mount;
-use crate::kernel::route::{number, Link};
+use crate::kernel::route::{is_made_up, number, Link, NIC_DROPS};
 use crate::kernel::tcp::{self, Socket};
 use crate::kernel::{read_small, sunrpc};
 use crate::nconnect::advice::{Interface, RESERVED_PORTS};
@@ -214,19 +214,19 @@ fn group(key: &str, client: &Client, devices: &[&Device], wishes: &Wishes) -> Gr
     }
 }
 
-/// Packets that the interfaces lost because nobody fetched them in time.
+/// Of all interfaces on the way.
 fn nic_drops(root: &Root, link: &Link) -> Option<u64> {
     let of = |device: &str| {
         let counter = |name: &str| number(root, device, &format!("statistics/{name}"));
-        let counters = ["rx_missed_errors", "rx_fifo_errors", "rx_dropped"].map(counter);
+        let counters = NIC_DROPS.map(counter);
         counters.into_iter().flatten().reduce(u64::saturating_add)
     };
     link.leaves(root).filter_map(of).reduce(u64::saturating_add)
 }
 
 fn interface(root: &Root, link: &Link, path_mtu_bytes: Option<u64>) -> Interface {
-    // Features are the live kernel's; a copied tree has none.
-    let of = |device: &str| match root.is_live() {
+    // Features are the live kernel's; a copied tree has none. Between virtual devices packets are never split.
+    let of = |device: &str| match root.is_live() && !is_made_up(root, device) {
         true => offloads(device),
         false => Offloads::default(),
     };

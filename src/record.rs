@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::kernel::bdi::Dev;
 use crate::kernel::knob::{attribute_path, threshold_paths, Attribute, Threshold};
+use crate::kernel::route::{self, NIC_DROPS};
 use crate::root::{Root, FSTAB};
 use crate::sample::{instance, Sample};
 
@@ -53,8 +54,10 @@ pub fn files(root: &Root, sample: &Sample) -> Vec<Kept> {
                 .map(|attribute| attribute_path(root, device.dev, *attribute)),
         );
     }
-    // The way to the servers: the tables that are read where no kernel can be asked.
+    // The way to the servers: the tables that are read where no kernel can be asked. And how the way is doing.
     paths.extend([root.ipv4_routes(), root.ipv6_routes()]);
+    paths.extend([root.snmp(), root.netstat(), root.softnet_stat(), root.stat()]);
+    paths.push(root.nfs_parameter("max_session_slots"));
     let links: BTreeSet<&String> = sample
         .clients
         .values()
@@ -62,8 +65,13 @@ pub fn files(root: &Root, sample: &Sample) -> Vec<Kept> {
         .flat_map(|link| link.lowers.iter().chain([&link.device]))
         .collect();
     for device in links {
-        let device = root.network_device(device);
-        paths.extend(["speed", "mtu", "bonding/slaves", "bonding/xmit_hash_policy"].map(|name| device.join(name)));
+        let folder = root.network_device(device);
+        paths.extend(["mtu", "bonding/slaves", "bonding/xmit_hash_policy"].map(|name| folder.join(name)));
+        paths.extend(NIC_DROPS.map(|name| folder.join("statistics").join(name)));
+        // A copy does not tell what it is a copy of.
+        if !route::is_made_up(root, device) {
+            paths.push(folder.join("speed"));
+        }
     }
     let mut kept: Vec<Kept> = paths.iter().filter_map(|path| keep(root, path)).collect();
     kept.extend(sample.devices.iter().filter_map(|device| instance_of(root, device.dev)));

@@ -432,6 +432,8 @@ fn socket(port: u16, n: u64) -> Socket {
         buffer_limited_us: Some(n),
         bytes_sent: Some(400 * n),
         bytes_retransmitted: Some(n),
+        retransmits: Some(2 * n),
+        needless_retransmits: Some(n),
         out_of_order: Some(n / 2),
     }
 }
@@ -472,6 +474,7 @@ fn moment(at_ms: u64, n: u64) -> Moment {
                 received: 9 * n,
                 sent: 8 * n,
                 retransmitted: n,
+                needless: n / 2,
                 out_of_order: n,
             }),
         },

@@ -256,6 +256,38 @@ fn auto_follows_the_path() {
     );
 }
 
+/// Three ways that were slow for another reason each; nothing else is said of any, though sockets cannot be asked afterwards.
+#[test]
+fn what_was_recorded_is_told_apart() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/nconnect/recorded");
+    for (name, expected) in [
+        ("limit", &["transport: nconnect 1 -> 4"][..]),
+        (
+            "server",
+            &["server: the server is slow, not the way to it: more connections will not help"],
+        ),
+        (
+            "loss",
+            &[
+                "loss-elsewhere: packets are lost, but veth-client dropped none",
+                "lossy-path: the way to the server loses packets: fix the network; more connections would hide it",
+            ],
+        ),
+    ] {
+        let record = tempfile::tempdir().unwrap();
+        let archive = data.join(name).with_extension("tar.xz");
+        let mut tar = Command::new("tar");
+        tar.arg("-C").arg(record.path()).arg("-xJf").arg(archive);
+        assert!(tar.status().unwrap().success());
+        let text = nfstune(&["replay", record.path().to_str().unwrap()]);
+        let advice = text
+            .lines()
+            .filter_map(|line| line.split_once("10.9.0.2,vers=4.2,proto=tcp: "));
+        let advice: Vec<&str> = advice.map(|(_, advice)| advice).collect();
+        assert_eq!(advice, expected, "{name}: {text}");
+    }
+}
+
 #[test]
 fn an_archive_that_leads_out_of_its_folder_is_refused() {
     let dir = tempfile::tempdir().unwrap();

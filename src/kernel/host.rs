@@ -25,6 +25,8 @@ pub struct Tcp {
     pub received: u64,
     pub sent: u64,
     pub retransmitted: u64,
+    /// Of these, those that had arrived: the other side said so (DSACK).
+    pub needless: u64,
     pub out_of_order: u64,
 }
 
@@ -79,6 +81,7 @@ fn parse_tcp(snmp: &[u8], netstat: &[u8]) -> Option<Tcp> {
         received: field(snmp, b"Tcp: ", b"InSegs")?,
         sent: field(snmp, b"Tcp: ", b"OutSegs")?,
         retransmitted: field(snmp, b"Tcp: ", b"RetransSegs")?,
+        needless: field(netstat, b"TcpExt: ", b"TCPDSACKRecv")?,
         out_of_order: field(netstat, b"TcpExt: ", b"TCPOFOQueue")?,
     })
 }
@@ -131,6 +134,7 @@ mod tests {
             received: 4129,
             sent: 4131,
             retransmitted: 0,
+            needless: 0,
             out_of_order: 0,
         };
         assert_eq!(parse_tcp(&snmp, &netstat), Some(expected));

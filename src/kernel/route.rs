@@ -23,7 +23,7 @@ pub struct Link {
     pub device: String,
     /// What it is made of, down to the interfaces: of a bond, a bridge, a VLAN. Not itself.
     pub lowers: Vec<String>,
-    /// None: the device does not know, as virtual ones and `lo`.
+    /// None: the device does not know, as `lo`, or makes it up, as virtual ones.
     pub speed_bits_per_s: Option<u64>,
     pub mtu_bytes: Option<u64>,
     /// It leads over a bond.
@@ -51,7 +51,7 @@ pub fn link(root: &Root, to: IpAddr) -> Option<Link> {
     let only = lowers.first().filter(|_| lowers.len() == 1);
     let speed = |device: &str| {
         // Mbit/s; -1 where it is unknown.
-        let mbits = number(root, device, "speed").filter(|n| *n > 0)?;
+        let mbits = number(root, device, "speed").filter(|n| *n > 0 && !is_made_up(root, device))?;
         mbits.checked_mul(1_000_000)
     };
     Some(Link {
@@ -103,6 +103,17 @@ impl Link {
         all.filter(|device| lower_names(root, device).next().is_none())
     }
 }
+
+/// A virtual device that stands on no other one says a speed that its driver was written with: 10 Gbit/s of a veth, 10 Mbit/s of a
+/// tunnel (kernel: drivers/net/veth.c `veth_get_link_ksettings`, drivers/net/tun.c `tun_default_link_ksettings`).
+pub fn is_made_up(root: &Root, device: &str) -> bool {
+    let target = fs::read_link(root.network_device(device)).unwrap_or_default();
+    let is_virtual = target.components().any(|part| part.as_os_str() == "virtual");
+    is_virtual && lower_names(root, device).next().is_none()
+}
+
+/// Counters of packets that an interface lost because nobody fetched them in time, in its folder `statistics`.
+pub const NIC_DROPS: [&str; 3] = ["rx_missed_errors", "rx_fifo_errors", "rx_dropped"];
 
 /// Of one attribute of a device.
 pub fn number(root: &Root, device: &str, attribute: &str) -> Option<u64> {
@@ -401,6 +412,39 @@ mod tests {
         if cfg!(target_endian = "little") {
             assert_eq!(lan.unwrap().speed_bits_per_s, Some(10_000_000_000));
             assert_eq!(link(&root, "10.0.0.1".parse().unwrap()), None);
+        }
+    }
+
+    /// As the kernel has them: links into /sys/devices, where a veth is `virtual` and a bond too.
+    #[test]
+    fn a_speed_that_a_driver_makes_up_is_unknown() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let class = root.network_device("x").parent().unwrap().to_owned();
+        std::fs::create_dir_all(&class).unwrap();
+        for (name, place, lower) in [
+            ("eth0", "pci0000:00/0000:00:03.0/net/eth0", None),
+            ("veth0", "virtual/net/veth0", None),
+            ("bond0", "virtual/net/bond0", Some("lower_eth0")),
+        ] {
+            let device = dir.path().join("sys/devices").join(place);
+            std::fs::create_dir_all(device.join(lower.unwrap_or_default())).unwrap();
+            std::fs::write(device.join("speed"), "10000\n").unwrap();
+            std::os::unix::fs::symlink(format!("../../devices/{place}"), class.join(name)).unwrap();
+        }
+        let made_up = ["eth0", "veth0", "bond0", "gone"].map(|name| is_made_up(&root, name));
+        assert_eq!(made_up, [false, true, false, false]);
+        std::fs::create_dir_all(root.ipv4_routes().parent().unwrap()).unwrap();
+        for (name, speed) in [
+            ("eth0", Some(10_000_000_000)),
+            ("veth0", None),
+            ("bond0", Some(10_000_000_000)),
+        ] {
+            std::fs::write(root.ipv4_routes(), ROUTES.replace("eth0", name)).unwrap();
+            let link = link(&root, "192.168.2.1".parse().unwrap());
+            if cfg!(target_endian = "little") {
+                assert_eq!(link.unwrap().speed_bits_per_s, speed, "{name}");
+            }
         }
     }
 }

@@ -25,6 +25,9 @@ pub struct Socket {
     pub buffer_limited_us: Option<u64>,
     pub bytes_sent: Option<u64>,
     pub bytes_retransmitted: Option<u64>,
+    /// Segments that were sent again, and of them those that had arrived: the other side said so (DSACK).
+    pub retransmits: Option<u64>,
+    pub needless_retransmits: Option<u64>,
     /// Packets that came out of order, since Linux 5.4.
     pub out_of_order: Option<u64>,
 }
@@ -84,6 +87,8 @@ fn socket(text: &[u8]) -> Option<Socket> {
         buffer_limited_us: long(184),
         bytes_sent: long(200),
         bytes_retransmitted: long(208),
+        retransmits: number(100),
+        needless_retransmits: number(216),
         out_of_order: number(224),
     })
 }

@@ -269,19 +269,18 @@ fn why(verdict: &Verdict, facts: &Facts) -> Vec<String> {
         ),
     };
     let mut why = vec![agree];
-    let gb = |bytes: f64| format!("{:.2} GB/s", bytes / 1e9);
     let carried = match link_bytes_per_s(facts) {
         Some(link) => format!(
             "{} carried {}, {:.0} % of the link of {}",
             connections(window.connections),
-            gb(window.bytes_per_s()),
+            rate(window.bytes_per_s()),
             100.0 * window.bytes_per_s() / link,
-            gb(link)
+            rate(link)
         ),
         None => format!(
             "{} carried {}",
             connections(window.connections),
-            gb(window.bytes_per_s())
+            rate(window.bytes_per_s())
         ),
     };
     why.push(carried);
@@ -331,6 +330,13 @@ fn why(verdict: &Verdict, facts: &Facts) -> Vec<String> {
         ));
     }
     why
+}
+
+fn rate(bytes_per_s: f64) -> String {
+    match bytes_per_s >= 1e9 {
+        true => format!("{:.2} GB/s", bytes_per_s / 1e9),
+        false => format!("{:.1} MB/s", bytes_per_s / 1e6),
+    }
 }
 
 /// Seven busy days with connections that nobody needed.

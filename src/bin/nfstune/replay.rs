@@ -1,6 +1,6 @@
 //! `nfstune replay`: the decisions of nfstuned over recorded samples. Nothing of this machine is read or written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,8 +11,11 @@ use nfsrahead::apply::replace::{overwrite_with_folder, put_aside};
 use nfsrahead::conf::settings::Settings;
 use nfsrahead::cycle::{Around, Decision, Standing, State, Verdict};
 use nfsrahead::error::{Error, Result, EXIT_OK};
+use nfsrahead::evidence::gather;
 use nfsrahead::kernel::bdi::Dev;
 use nfsrahead::kernel::knob::{self, Attribute, Knob, Value};
+use nfsrahead::nconnect::live::window::Moment;
+use nfsrahead::nconnect::watch::{Patience, Watch};
 use nfsrahead::record;
 use nfsrahead::root::{Root, NFS_CONF};
 use nfsrahead::sample::{self, Depth, Sample};
@@ -58,6 +61,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         state: State::default(),
         ours: BTreeMap::new(),
         said: BTreeMap::new(),
+        watch: Watch::default(),
+        advised: BTreeSet::new(),
         started_ms: None,
     };
     let mut out = String::new();
@@ -125,6 +130,9 @@ struct Replay {
     ours: BTreeMap<Knob, (Value, Value)>,
     /// The last line about each knob, so that a line is a change.
     said: BTreeMap<Knob, String>,
+    watch: Watch,
+    /// Advice that was told: each once.
+    advised: BTreeSet<String>,
     started_ms: Option<u64>,
 }
 
@@ -137,6 +145,7 @@ impl Replay {
             .boottime_ms
             .saturating_sub(*self.started_ms.get_or_insert(sample.boottime_ms))
             / 1000;
+        self.advise(&sample, seconds, out)?;
         self.state.learn(sample);
         let decisions = self.decide(&settings);
         for decision in &decisions {
@@ -146,6 +155,27 @@ impl Replay {
             }
             self.said.insert(decision.knob, text);
             self.carry_out(decision);
+        }
+        Ok(())
+    }
+
+    /// As nfstuned would, but for what it knows from before and of single sockets.
+    fn advise(&mut self, sample: &Sample, seconds: u64, out: &mut String) -> Result<()> {
+        let now_ms = sample.boottime_ms;
+        let all = gather(&self.root, sample)?;
+        self.watch.keep(now_ms, |client| all.contains_key(client));
+        for (client, evidence) in all {
+            let moment = Moment {
+                unix_ms: now_ms,
+                ..evidence.moment
+            };
+            self.watch.add(&client, moment, evidence.facts);
+            let interface = evidence.interface.as_ref();
+            for advice in self.watch.advice(&evidence.group, interface, Patience::Verdict, now_ms) {
+                if self.advised.insert(advice.id) {
+                    let _ = writeln!(out, "{seconds:>6} s  {client}: {}: {}", advice.kind, advice.title);
+                }
+            }
         }
         Ok(())
     }

@@ -140,10 +140,9 @@ impl Window {
                 .filter(|small| small.ops >= SMALL_OPS_MIN)
                 .and_then(|small| small.mean_rtt_s()),
             mean_read_bytes: (done.read.ops > 0).then(|| float(done.read_wire_bytes) / float(done.read.ops)),
-            retransmitted: ratio(before, now, |s| s.bytes_retransmitted, |s| s.bytes_sent)
-                .or_else(|| of_host(before, now, |tcp| tcp.retransmitted, |tcp| tcp.sent)),
+            retransmitted: lost(before, now).or_else(|| of_host(before, now, |tcp| tcp.sent, lost_segments)),
             out_of_order: ratio(before, now, |s| s.out_of_order, |s| s.segments_in)
-                .or_else(|| of_host(before, now, |tcp| tcp.out_of_order, |tcp| tcp.received)),
+                .or_else(|| of_host(before, now, |tcp| tcp.received, segments_out_of_order)),
             sent_again: float(done.retransmissions) / float(done.all.ops.max(1)),
             timeouts: done.timeouts,
             softnet_drops: now.host.softnet_drops.saturating_sub(before.host.softnet_drops),
@@ -253,14 +252,30 @@ fn ratio(
     (wholes > 0).then(|| float(parts) / float(wholes))
 }
 
+/// Of the bytes sent: those that were sent again because they were lost. Where the answers of a slow server take long, TCP sends
+/// requests again that have arrived (tail loss probes: their acknowledgement waits for the answer); the server says so.
+fn lost(before: &Moment, now: &Moment) -> Option<f64> {
+    let sent_again = ratio(before, now, |s| s.bytes_retransmitted, |s| s.bytes_sent)?;
+    let needless = ratio(before, now, |s| s.needless_retransmits, |s| s.retransmits).unwrap_or(0.0);
+    Some(sent_again * (1.0 - needless.min(1.0)))
+}
+
 /// The same of all TCP connections of the host: what is left where the connections themselves cannot be asked, as in a saved tree
 /// or on an old kernel. Too few segments say nothing.
-fn of_host(before: &Moment, now: &Moment, part: fn(&Tcp) -> u64, whole: fn(&Tcp) -> u64) -> Option<f64> {
+fn of_host(before: &Moment, now: &Moment, whole: fn(&Tcp) -> u64, part: fn(&Tcp, &Tcp) -> Option<u64>) -> Option<f64> {
     const SEGMENTS_MIN: u64 = 1000;
     let (before, now) = (before.host.tcp.as_ref()?, now.host.tcp.as_ref()?);
-    let grown = |of: fn(&Tcp) -> u64| of(now).checked_sub(of(before));
-    let (part, whole) = (grown(part)?, grown(whole)?);
+    let (part, whole) = (part(before, now)?, whole(now).checked_sub(whole(before))?);
     (whole >= SEGMENTS_MIN).then(|| float(part) / float(whole))
+}
+
+fn lost_segments(before: &Tcp, now: &Tcp) -> Option<u64> {
+    let again = now.retransmitted.checked_sub(before.retransmitted)?;
+    Some(again.saturating_sub(now.needless.checked_sub(before.needless)?))
+}
+
+fn segments_out_of_order(before: &Tcp, now: &Tcp) -> Option<u64> {
+    now.out_of_order.checked_sub(before.out_of_order)
 }
 
 #[cfg(test)]
@@ -305,6 +320,45 @@ mod tests {
             (Some(3.0), Some(2.0), Some(0.5))
         );
         assert_eq!((window.connections, window.share_max), (2, Some(0.75)));
+    }
+
+    /// A slow server's requests that TCP repeats too early are no loss; an old kernel does not tell them apart.
+    #[test]
+    fn what_had_arrived_was_not_lost() {
+        let socket = |sent, again, needless| Socket {
+            local_port: 700,
+            remote: [192, 0, 2, 10].into(),
+            remote_port: 2049,
+            rtt_us: None,
+            min_rtt_us: None,
+            path_mtu_bytes: None,
+            bytes_received: None,
+            segments_in: None,
+            busy_us: None,
+            window_limited_us: None,
+            buffer_limited_us: None,
+            bytes_sent: Some(sent),
+            bytes_retransmitted: Some(200 * again),
+            retransmits: Some(again),
+            needless_retransmits: needless,
+            out_of_order: None,
+        };
+        for (needless, lost) in [
+            (None, 0.02),
+            (Some(0), 0.02),
+            (Some(5), 0.01),
+            (Some(10), 0.0),
+            (Some(12), 0.0),
+        ] {
+            let (mut before, mut now) = (moment(0, &[100]), moment(10_000, &[200]));
+            before.sockets = vec![socket(0, 0, needless.map(|_| 0))];
+            now.sockets = vec![socket(100_000, 10, needless)];
+            assert_eq!(
+                Window::between(&before, &now).unwrap().retransmitted,
+                Some(lost),
+                "{needless:?}"
+            );
+        }
     }
 
     #[test]
