@@ -151,6 +151,7 @@ GUEST_PARTS := --put target/release/nfstuned=/usr/sbin/nfstuned --put target/rel
 check-vm: helper tools units tool-static ## real kernels, real NFS, real udev in a virtual machine; KERNEL=newest adds a kernel, TEST=name picks tests
 	tests/vm/run --helper $(HELPER) --tool $(TOOL) $(if $(TEST),--test $(TEST))
 	$(if $(TEST),,tests/vm/run-os $(GUEST_PARTS) --test boot,tuned)
+	$(if $(TEST),,VM_TIMEOUT=1500 tests/vm/run-os --kernel 6.12 $(GUEST_PARTS) --slow-disk 1000000 --test nconnect)
 	$(if $(TEST),,tests/vm/run-pair --test local-disk)
 	$(if $(TEST),,tests/vm/run-pair --client os $(GUEST_PARTS) --test tuned)
 

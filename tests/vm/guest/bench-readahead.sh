@@ -38,7 +38,7 @@ answer() { echo $(($(field read_ahead_bytes "$1") / 1024)); }
 field() { sed -n "s/^  \"$1\": \([0-9.]*\).*/\1/p" "/run/bench.$2"; }
 is_loud() { field noise "$1" | awk '{ exit !($1 > 0.05) }'; }
 one_bench() {
-    nfstune bench readahead /mnt/x --size 32M --budget 60s --json --report "/run/report.$1.html" >"/run/bench.$1" ||
+    nfstune bench readahead /mnt/x --size 32M --budget 120s --json --report "/run/report.$1.html" >"/run/bench.$1" ||
         not_ok "bench $1 came to its end"
 }
 step() { echo "$values" | tr ' ' '\n' | grep -nx "$1" | cut -d: -f1; }

@@ -119,7 +119,7 @@ second_server_up() {
         echo 10 >/proc/fs/nfsd/nfsv4gracetime
         rpcbind
         exportfs -ra
-        rpc.nfsd 4
+        rpc.nfsd 16
         rpc.mountd'
 }
 second_server_down() {

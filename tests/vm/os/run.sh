@@ -7,6 +7,6 @@ if [ "$(sed -n 's/.*vmpair=\([^ ]*\).*/\1/p' /proc/cmdline)" = yes ]; then
     run_tests /vm/pair.sh 1400
 else
     . /vm/os.sh
-    run_tests /vm/os.sh
+    run_tests /vm/os.sh 800
 fi
 systemctl poweroff --force
