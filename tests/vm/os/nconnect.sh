@@ -172,8 +172,8 @@ at_most "ours counts all: percent of those by operation, at least 95" 95 $((100 
 # READ_PLUS (NFSv4.2, RFC 7862) reads too.
 reads() { awk '$1 == "device" { on = / mounted on \/mnt\/x / } on && ($1 == "READ:" || $1 == "READ_PLUS:") { n += $2 } END { print n }' /proc/self/mountstats; }
 reads_before=$(reads)
-nfsiostat 5 2 /mnt/x >/run/theirs
-reads=$((($(reads) - reads_before) / 5))
+took=$(took_ms eval 'nfsiostat 5 2 /mnt/x >/run/theirs')
+reads=$((($(reads) - reads_before) * 1000 / took))
 cat /run/theirs
 read -r all theirs <<END
 $(awk '/rpc bklog/ { getline; all = $1 } /^read:/ { getline; reads = $1 } END { printf "%d %d\n", all, reads }' /run/theirs)
