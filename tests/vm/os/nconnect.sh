@@ -51,7 +51,6 @@ reading() {
 writing() {
     (while [ -e /run/load ]; do dd if=/dev/zero of=/mnt/x/written bs=1M count=16 oflag=direct 2>/dev/null; done) &
 }
-# shellcheck disable=SC2046 # a list
 load_ends() {
     rm -f /run/load
     wait
@@ -72,8 +71,6 @@ watch_anew() {
 interval = 5
 END
 }
-# advised KIND: the lines of this advice about the server
-advised() { nfstune advise --server $server | awk -v kind=": $1:" '/^ADVICE/ { on = index($0, kind) } on'; }
 # field EXPRESSION: of the daemon's advice as JSON, where `of(KIND)` is a list
 field() {
     nfstune advise --server $server --json | python3 -c "
