@@ -36,6 +36,7 @@ struct World {
     knobs: BTreeMap<Knob, Value>,
     ours: BTreeMap<Knob, Value>,
     at_s: u64,
+    instance: u64,
     activity: [Activity; 2],
     memory_kib: u64,
     threshold_pages: u64,
@@ -49,6 +50,7 @@ impl World {
             knobs: BTreeMap::new(),
             ours: BTreeMap::new(),
             at_s: 10_000,
+            instance: 7,
             activity: [Activity {
                 age_s: 9_000,
                 ..Activity::default()
@@ -77,7 +79,7 @@ impl World {
             });
             Device {
                 dev,
-                instance: 7,
+                instance: self.instance,
                 version: Version::V4,
                 mounts: vec![parse_line(line.as_bytes()).unwrap()],
                 is_elsewhere: false,
@@ -219,6 +221,30 @@ fn disks_at_work_are_told_from_a_log() {
         }
         assert_eq!(world.ours.contains_key(&limit), stays, "{block_kib}");
     }
+}
+
+/// A device is seen before its mount says whose it is: the machine's limit stays meanwhile, for ten minutes at most.
+#[test]
+fn the_machines_limit_outlasts_a_device_of_which_nothing_is_known() {
+    let (policy, tuned) = settings("[nfstuned]\napply=vm\nsettle=0\n");
+    let mut world = World::new(1 << 20);
+    let (busy, idle) = ((0, 15 * 11_000_000, 0, 60_000), (0, 0, 0, 0));
+    for _ in 0..8 {
+        world.step(&policy, &tuned, [busy, idle]);
+    }
+    let limit = Knob::Vm(nfsrahead::kernel::knob::Threshold::Limit);
+    let ours = world.ours.get(&limit).copied();
+    assert!(ours.is_some());
+    // Unmounted and mounted again.
+    world.instance += 1;
+    for _ in 0..39 {
+        world.step(&policy, &tuned, [idle; 2]);
+        assert_eq!(world.ours.get(&limit).copied(), ours);
+    }
+    for _ in 0..2 {
+        world.step(&policy, &tuned, [idle; 2]);
+    }
+    assert_eq!(world.ours.get(&limit), None);
 }
 
 /// What the first writer of a new device must not wait for; the second interval of writing ends it, though a limit was just set.

@@ -78,7 +78,12 @@ impl Track {
         if want.is_ok() {
             self.known_ms = Some(sample.boottime_ms);
         }
-        let is_kept = tracks.is_empty()
+        // A mount that was just made has a device before it has a source, by which its server's rate is remembered: to give the
+        // limit back in between would be to go without one for a minute.
+        let is_any_known = tracks
+            .values()
+            .any(|track| track.drain.bytes_per_s(sample.boottime_ms).is_some());
+        let is_kept = !is_any_known
             && self
                 .known_ms
                 .is_some_and(|known| sample.boottime_ms.saturating_sub(known) < KEPT_MS);
